@@ -82,7 +82,7 @@ hostile: $(TOOLS) ## attack everything and compare with SECURITY.md, in hours (A
 bench: $(TOOLS) ## run the benchmarks against peers (BENCH=name for one)
 	@$(PY) scripts/bench.py $(BENCH)
 
-honest: $(TOOLS) ## compare the verdicts of honest solutions with plain pytest, Jest and Vitest (about 20 minutes)
+honest: $(TOOLS) ## compare the verdicts of honest solutions with plain tools (about 40 minutes)
 	@$(PY) -m bench.honest $(ARGS)
 
 format: $(TOOLS) ## put the code into shape

@@ -218,6 +218,11 @@ class Case(FrozenModel):
         return {name: own[name] for name in names if own[name] != fields[name].default}
 
     @property
+    def expected_answer(self) -> Any:
+        """Return what scorers compare the answer with: the variable `expected`, or else the expected output."""
+        return self.variables.get("expected", self.expected)
+
+    @property
     def rule_over_rounds(self) -> PassRule | None:
         """Return the rule that judges its rounds together; None where each trial is judged by itself."""
         return None if self.pass_rule is None or self.pass_rule.gate == "each" else self.pass_rule

@@ -283,6 +283,23 @@ class UnitTests(FrozenModel):
         return UnitTests(passed=self.passed + other.passed, total=self.total + other.total)
 
 
+PROVEN_TESTS = "tests_proven"
+"""The key in a score's metadata for `ProvenTests`."""
+
+
+class ProvenTests(FrozenModel):
+    """The number of tests that are proven: wrong answers fail their twins, and right ones are needed for that."""
+
+    proven: int
+    total: int
+
+    def __add__(self, other: "ProvenTests") -> "ProvenTests":
+        return ProvenTests(proven=self.proven + other.proven, total=self.total + other.total)
+
+    def __str__(self) -> str:
+        return f"{self.proven:,} of {self.total:,} tests proven" if self.proven else "not proven against forgery"
+
+
 TEST_SHARES = "test_shares"
 """The key in a score's metadata for `TestShares`."""
 
@@ -419,6 +436,11 @@ class Record(_WithTexts):
     def test_shares(self) -> TestShares | None:
         """Return what the scorer found of visible and hidden tests, or None where no tests were hidden."""
         return self._told_by_a_scorer(TEST_SHARES, TestShares)
+
+    @property
+    def proven_tests(self) -> ProvenTests | None:
+        """Return how many of the tests of the case are proven, or None where the scorer does not say it."""
+        return self._told_by_a_scorer(PROVEN_TESTS, ProvenTests)
 
     @property
     def unit_tests(self) -> UnitTests | None:

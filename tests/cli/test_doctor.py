@@ -50,3 +50,11 @@ def test_nobody_is_told_to_install_docker_where_it_is(tmp_path: Path, monkeypatc
     assert available()[0].way_out == "see that its engine runs, and set BAKEOFF_DOCKER_IMAGE to a local image"
     monkeypatch.setenv("BAKEOFF_DOCKER", str(tmp_path / "other"))
     assert "apt-get install docker.io" in available()[0].way_out
+
+
+def test_the_size_and_the_place_of_the_cache_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BAKEOFF_CACHE", str(tmp_path))
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "weights").write_bytes(bytes(3 << 20))
+    [cache] = [finding for finding in look(tmp_path) if finding.what == "cache"]
+    assert cache.found == f"3 MB in {tmp_path}; it may be deleted"

@@ -1,4 +1,4 @@
-"""Commands on a run whose journal has segments: they show what they show of one with a single file, and one trial."""
+"""`runs show --case` shows one trial of a run, or says why it cannot."""
 
 import json
 from pathlib import Path
@@ -16,37 +16,8 @@ def whole(tmp_path: Path) -> RunFolder:
     return make_run(tmp_path / "whole" / "runs" / "one")
 
 
-@pytest.fixture
-def parts(tmp_path: Path) -> RunFolder:
-    run = make_run(tmp_path / "parts" / "runs" / "one", segment_bytes=2000)
-    assert len(run.segment_files) > 3
-    return run
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        ("runs", "show"),
-        ("runs", "show", "--json"),
-        ("runs", "list"),
-        ("runs", "check", "--json"),
-        ("export", "--format", "csv", "--output", "-"),
-        ("leaderboard",),
-        ("resume", "--dry-run"),
-        ("runs", "show", "--case", "case-3", "--subject", "two", "--round", "2", "--json"),
-    ],
-    ids=" ".join,
-)
-def test_a_command_prints_the_same_of_a_run_with_segments(
-    command: tuple[str, ...], bakeoff: Bakeoff, whole: RunFolder, parts: RunFolder
-) -> None:
-    one, other = (bakeoff(*command, "--results", str(run.path.parent.parent)) for run in (whole, parts))
-    assert (one.returncode, one.stdout) == (other.returncode, other.stdout.replace("/parts/", "/whole/"))
-    assert one.stdout or one.stderr
-
-
-def test_one_trial_is_shown(bakeoff: Bakeoff, parts: RunFolder) -> None:
-    results = ("--results", str(parts.path.parent.parent))
+def test_one_trial_is_shown(bakeoff: Bakeoff, whole: RunFolder) -> None:
+    results = ("--results", str(whole.path.parent.parent))
     shown = bakeoff("runs", "show", *results, "--case", "case-1", "--subject", "two", "--round", "2")
     assert shown.returncode == 0, shown.stderr
     assert "one, round 2 of 'two' on 'case-1': pass" in shown.stdout
@@ -67,8 +38,8 @@ def test_one_trial_is_shown(bakeoff: Bakeoff, parts: RunFolder) -> None:
     ],
 )
 def test_a_trial_that_is_not_there_is_named(
-    words: tuple[str, ...], sentence: str, bakeoff: Bakeoff, parts: RunFolder
+    words: tuple[str, ...], sentence: str, bakeoff: Bakeoff, whole: RunFolder
 ) -> None:
-    done = bakeoff("runs", "show", "--results", str(parts.path.parent.parent), *words)
+    done = bakeoff("runs", "show", "--results", str(whole.path.parent.parent), *words)
     assert done.returncode == 2
     assert sentence in " ".join(done.stderr.split())

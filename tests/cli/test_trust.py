@@ -163,7 +163,8 @@ def test_names_may_mean_something_else_in_another_folder(bakeoff: Bakeoff, tmp_p
 def test_a_marker_that_others_may_write_is_none(bakeoff: Bakeoff, tmp_path: Path) -> None:
     own = own_run(bakeoff, tmp_path)
     for marker in (state_folder() / "runs-made-here").iterdir():
-        if own.name in marker.read_text():
+        # Tests beside this one write markers too, each under a hidden name at first.
+        if not marker.name.startswith(".") and own.name in marker.read_text():
             assert marker.stat().st_mode & 0o777 == 0o600
             marker.chmod(0o666)
     assert "was not started by you" in asks(bakeoff, own.name)

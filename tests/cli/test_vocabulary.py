@@ -23,7 +23,6 @@ DIFFERENT = {
     "--agent": "`agents image build` installs agents, `agents run` runs them",
     "--baseline": "`merge` compares with a file of pytest, `history` with a run",
     "--case": "a case of `mcp evaluate` also has a number and tags",
-    "--check": "`eval` checks a file and stops, `mcp call` checks arguments before it calls",
     "--dry-run": "`agents image build` builds an image: it has no plan",
     "--fail-on": "findings and changes have different levels",
     "--format": "`export` writes one, `import` reads one",
@@ -43,7 +42,6 @@ DIFFERENT = {
     "--subject": "`export` selects, `selfcheck` runs",
     "--suites": "`suite new` writes into the folder, which need not have suites yet",
     "--threshold": "logs of other tools have scores and no verdicts",
-    "--timeout": "agents, calls and logins take different times",
     "--watch": "different files are watched",
     "--with": "models get texts, agents get files",
 }

@@ -21,9 +21,9 @@ SINKS = {
     "run": {"journal.jsonl", "report.html", "run.csv", "junit.xml", "summary.md", "spans", "stderr of run --model"},
     "agents": {"journal.jsonl", "report.html", "agents.csv", "latest.json", "stdout of agents leaderboard"},
     "login": {"journal.jsonl", "report.html", "login.csv", "latest.json"},
-    "mcp": {"journal.jsonl", "mcp.html", "mcp.csv", "snapshot.json", "spans", "stdout of mcp call"},
+    "mcp": {"journal.jsonl", "mcp.html", "mcp.csv", "snapshot.json", "spans", "stdout of mcp list"},
     "header": {"journal.jsonl", "header.csv", "snapshot.json", "stdout of mcp list"},
-    "token": {"journal.jsonl", "snapshot.json", "stdout of mcp call"},
+    "token": {"journal.jsonl", "snapshot.json", "stdout of mcp list"},
     "pytest": {"journal.jsonl", "junit.xml", "evals.json", "evals.html", "log.txt", "stdout of pytest"},
     "errors": {"stderr of a broken reader", "stderr of a crash", "stderr of an import error"},
 }

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from bakeoff.engine.resume import read_progress, trials_left
+from bakeoff.engine.run import read_progress, trials_left
 from bakeoff.engine.run_control import RunControl
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec, UntilDecided

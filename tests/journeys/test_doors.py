@@ -125,12 +125,22 @@ def environment() -> dict[str, str]:
     return {"PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])}
 
 
-def test_right_answers_pass_and_wrong_ones_fail_with_their_exit_codes(bakeoff: Bakeoff, journey: Journey) -> None:
+def test_right_answers_pass_and_wrong_ones_fail_and_others_derive_the_same(
+    bakeoff: Bakeoff, journey: Journey, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     done = bakeoff(*journey.passing)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "100.0 %" in done.stdout
     done = bakeoff(*journey.failing)
     assert done.returncode == 1, done.stdout + done.stderr
+    elsewhere = tmp_path / "elsewhere"  # with nothing but the runs
+    shutil.copytree(tmp_path / "results" / "runs", elsewhere / "runs")
+    (elsewhere / "home").mkdir()
+    monkeypatch.chdir(elsewhere)
+    for run in sorted((elsewhere / "runs").iterdir()):
+        done = bakeoff("runs", "verify", str(run), "--regrade", "--trust", HOME=str(elsewhere / "home"))
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "MATCH, 1 of 1 trial derived again" in done.stdout
 
 
 def finished(run: RunFolder) -> Counter[tuple[str, str, int]]:

@@ -1,4 +1,4 @@
-"""Servers that ask their client back, and whose resources and prompts are offered as tools."""
+"""Servers that ask their client back, and the resources that they list."""
 
 import sys
 from collections.abc import Callable
@@ -8,8 +8,6 @@ from typing import Any
 import pytest
 
 from bakeoff.mcp import ServerSpec
-from bakeoff.mcp.offers import exposed_tools
-from bakeoff.mcp.snapshot import ResourceEntry, ServerEntry
 
 from .conftest import SERVERS, Opening
 
@@ -75,23 +73,6 @@ async def test_a_server_that_asks_for_a_models_text_gets_that_of_the_configurati
     assert "no sampling answer of the configuration matches 'Summarise: x'" in refused.text
 
 
-async def test_resources_and_prompts_are_tools_that_work(asking: Asking, opened: Opening) -> None:
-    async with opened(asking(expose=["resources", "prompts"])) as hub:
-        tools = {tool.name: tool for tool in await hub.tools()}
-        assert list(tools) == ["delete_all", "summarise", "read_resource", "prompt_greet"]
-        assert "- note://today (text/plain): What is planned today." in tools["read_resource"].description
-        assert tools["prompt_greet"].input_schema["required"] == ["who"]
-        assert (await hub.call("asking", "read_resource", {"uri": "note://today"})).text == "Buy milk."
-        assert (await hub.call("asking", "read_resource", {"uri": "note://monday"})).text == "Nothing on monday."
-        assert (await hub.call("asking", "read_resource", {"uri": "other://x"})).is_error
-        assert (await hub.call("asking", "prompt_greet", {"who": "Ann"})).text == "Greet Ann kindly."
-        assert (await hub.call("asking", "prompt_greet", {})).is_error
-        (offers,) = (await hub.offers()).values()
-    assert [*offers.resources, *offers.resourceTemplates] == ["note://today", "note://{day}"]
-    async with opened(asking()) as hub:
-        assert [tool.name for tool in await hub.tools()] == ["delete_all", "summarise"]
-
-
 async def test_a_server_that_promises_resources_and_knows_no_list_of_them_offers_none(
     opened: Opening, tmp_path: Path
 ) -> None:
@@ -113,12 +94,3 @@ async def test_a_server_that_promises_resources_and_knows_no_list_of_them_offers
     async with opened(ServerSpec(name="p", command=sys.executable, args=(str(script),))) as hub:
         (offers,) = (await hub.offers()).values()
     assert ([*offers.resources, *offers.resourceTemplates], offers.prompts) == (["a://1"], {})
-
-
-def test_a_tool_of_the_server_keeps_its_name_and_plain_resources_are_an_enum() -> None:
-    offers = ServerEntry(resources={"a://1": ResourceEntry()})
-    assert list(exposed_tools("s", offers, ["resources"], ["read_resource"])) == []
-    (reader,) = exposed_tools("s", offers, ["resources", "prompts"], [])
-    assert reader.input_schema["properties"] == {
-        "uri": {"type": "string", "description": "The URI of the resource.", "enum": ["a://1"]}
-    }

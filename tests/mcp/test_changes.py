@@ -218,11 +218,10 @@ def test_resources_prompts_and_instructions_are_compared_too() -> None:
     )
     assert between(before, after) == {
         ("risky", "instructions-changed", ""),
-        ("breaking", "resource-type-changed", "a://x"),
-        ("risky", "resource-description-changed", "a://y"),
+        ("breaking", "resource-changed", "a://x"),
+        ("risky", "resource-changed", "a://y"),
         ("breaking", "resource-template-removed", "a://{id}"),
-        ("breaking", "prompt-argument-required", "who"),
-        ("breaking", "prompt-argument-removed", "how"),
+        ("breaking", "prompt-changed", "greet"),
         ("breaking", "prompt-removed", "bye"),
         ("cosmetic", "prompt-added", "hi"),
     }

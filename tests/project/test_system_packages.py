@@ -58,6 +58,8 @@ def test_what_is_missing_is_named_with_the_command_to_type(machine: Machine) -> 
     assert done.stdout.splitlines() == [
         "chromium is not here: sudo apt-get install chromium",
         "golang-go is not here: sudo apt-get install golang-go",
+        "g++ is not here: sudo apt-get install g++",
+        "cargo is not here: sudo apt-get install cargo",
         "docker.io is not here: sudo apt-get install docker.io",
     ]
 
@@ -69,18 +71,21 @@ def test_a_missing_package_is_an_error_where_all_are_required(machine: Machine) 
 def test_root_gets_only_what_is_missing_installed(machine: Machine) -> None:
     machine.user(0)
     machine.program("bwrap")
-    machine.apt(installs="chromium dockerd docker go")
+    machine.apt(installs="chromium dockerd docker go g++ cargo")
     done = machine.run("--require")
     assert done.returncode == 0, done.stderr
-    assert machine.calls.read_text() == "install --yes --quiet --no-install-recommends chromium golang-go docker.io\n"
-    assert done.stdout.splitlines()[-1] == "✓ chromium, bubblewrap, docker.io and Go are here"
+    assert (
+        machine.calls.read_text()
+        == "install --yes --quiet --no-install-recommends chromium golang-go g++ cargo docker.io\n"
+    )
+    assert done.stdout.splitlines()[-1] == "✓ chromium, bubblewrap, docker.io, Go, g++ and cargo are here"
 
 
 def test_a_sudo_without_password_is_used(machine: Machine) -> None:
     machine.program(
         "sudo", 'while case $1 in -*) true ;; *) false ;; esac do shift; done; [ "$1" = true ] || exec "$@"'
     )
-    machine.apt(installs="chromium bwrap dockerd docker go")
+    machine.apt(installs="chromium bwrap dockerd docker go g++ cargo")
     done = machine.run("--require")
     assert done.returncode == 0, done.stderr
 
@@ -105,10 +110,10 @@ def test_the_lists_are_fetched_once_when_the_packages_are_not_found(machine: Mac
 
 
 def test_nothing_is_done_when_all_are_here(machine: Machine) -> None:
-    for name in ("chromium", "bwrap", "dockerd", "docker", "go"):
+    for name in ("chromium", "bwrap", "dockerd", "docker", "go", "g++", "cargo"):
         machine.program(name)
     done = machine.run("--require")
-    assert (done.returncode, done.stdout) == (0, "✓ chromium, bubblewrap, docker.io and Go are here\n")
+    assert (done.returncode, done.stdout) == (0, "✓ chromium, bubblewrap, docker.io, Go, g++ and cargo are here\n")
 
 
 def test_an_unknown_option_is_refused(machine: Machine) -> None:

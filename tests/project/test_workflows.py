@@ -330,7 +330,7 @@ def test_the_benchmark_ends_with_a_leaderboard_of_all_agents(tmp_path: Path) -> 
     assert done.returncode == 0, done.stderr
     told = json.loads((tmp_path / "leaderboard" / "leaderboard.json").read_text())
     assert sorted(told["results"]) == ["one-default", "two-default"]
-    assert "`two`" in (tmp_path / "summary.md").read_text()
+    assert "two-default" in (tmp_path / "summary.md").read_text()
     assert "one-default" in (tmp_path / "leaderboard" / "index.html").read_text()
 
 

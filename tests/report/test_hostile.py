@@ -162,6 +162,7 @@ def or_a_sentence(act: Callable[[], None]) -> str | None:
     return said
 
 
+@pytest.mark.journey  # one of the journals is long, and every output reads it
 @pytest.mark.parametrize("name", JOURNALS)
 def test_every_output_of_a_hostile_run_is_safe_or_refused(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

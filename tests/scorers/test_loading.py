@@ -48,7 +48,7 @@ def test_an_all_right_score_needs_no_solver() -> None:
 def test_every_registered_scorer_is_found_and_public() -> None:
     sources = [
         path.read_text("utf-8")
-        for path in Path(bakeoff.scorers.__file__).parent.glob("*.py")
+        for path in Path(bakeoff.scorers.__file__).parent.rglob("*.py")
         if path.stem != "registry"
     ]
     kinds = scorer_kinds()

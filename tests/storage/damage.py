@@ -13,7 +13,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from bakeoff.engine.resume import read_progress
+from bakeoff.engine.run import read_progress
 from bakeoff.errors import RunFolderError
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec, Trial
@@ -24,8 +24,6 @@ from bakeoff.storage.journal import JournalWriter
 from bakeoff.storage.journal_lines import Damage
 from bakeoff.storage.redaction import Redactor
 from bakeoff.storage.run_folder import RunFolder
-
-from .segmented import make_segments
 
 Change = Callable[[RunFolder, Random], None]
 
@@ -39,12 +37,10 @@ class Outcome:
     silent: list[str] = field(default_factory=list)
 
 
-def campaign(
-    folder: Path, count: int, seed: int = 0, kinds: Sequence[str] = (), segment_bytes: int | None = None
-) -> Outcome:
+def campaign(folder: Path, count: int, seed: int = 0, kinds: Sequence[str] = ()) -> Outcome:
     """Damage a run `count` times in the ways named, by default in every way, and read it with every reader."""
     random, outcome = Random(seed), Outcome()
-    whole = make_run(folder / "whole", segment_bytes)
+    whole = make_run(folder / "whole")
     before = {name: read(whole)[0] for name, read in READERS.items()}
     for number in range(count):
         name = random.choice(kinds or [*CHANGES, *["flip a bit"] * len(CHANGES)])  # half of all are flipped bits
@@ -63,11 +59,8 @@ def campaign(
     return outcome
 
 
-def make_run(path: Path, segment_bytes: int | None = None) -> RunFolder:
-    """Make a run of two processes with a retried trial, spending, long texts, and an end.
-
-    With `segment_bytes`, its journal has segments of that size.
-    """
+def make_run(path: Path) -> RunFolder:
+    """Make a run of two processes with a retried trial, spending, long texts, and an end."""
     plan = Plan(
         name="damaged",
         cases=tuple(Case(id=f"case-{number}", prompt=f"say {number}", expected="x") for number in range(4)),
@@ -89,8 +82,6 @@ def make_run(path: Path, segment_bytes: int | None = None) -> RunFolder:
                 journal.append("usage", trial=trial.attempt_key, usage=usage, total=total)
                 journal.flush()
             journal.append("end", reason="finished", time=number + 0.5)
-    if segment_bytes is not None:
-        make_segments(path, segment_bytes)
     return folder
 
 
@@ -115,7 +106,7 @@ def _record(trial: Trial, *, lost: bool) -> Record:
 
 
 def _any_file(folder: RunFolder, random: Random) -> Path:
-    journal = [folder.journal_file, *folder.segment_files] * 6  # most damage is to the files with the results
+    journal = [folder.journal_file] * 6  # most damage is to the files with the results
     files = [file for file in folder.path.rglob("*") if file.is_file()]
     return random.choice(sorted(files) + journal)
 

@@ -19,9 +19,17 @@ from bakeoff.errors import RunFolderError, UsageError
 from bakeoff.options import RunOptions
 from bakeoff.record import Record
 from bakeoff.storage.labels import append_label, read_labels
-from bakeoff.storage.object_store import ObjectStore, StoreError, parse_address
+from bakeoff.storage.object_store import ObjectStore, StoreError
 from bakeoff.storage.run_folder import RunFolder, find_run
-from bakeoff.storage.store_copy import fetch_run, journal_pieces, results_folder, store_of, stored_runs, unjoined_pieces
+from bakeoff.storage.store_copy import (
+    fetch_run,
+    journal_pieces,
+    parse_address,
+    results_folder,
+    store_of,
+    stored_runs,
+    unjoined_pieces,
+)
 from bakeoff.storage.store_upload import LeaseLost, RunUpload, StoreLease, upload_run
 
 from ..warm_bakeoff import WarmBakeoff

@@ -111,7 +111,7 @@ def test_a_run_that_is_being_written_is_not_repaired(run: RunFolder) -> None:
 
 def test_a_plan_that_is_no_plan_cannot_be_repaired(run: RunFolder) -> None:
     run.plan_file.write_text("{")
-    with pytest.raises(RunFolderError, match="cannot be repaired"):
+    with pytest.raises(RunFolderError, match="cannot be read"):
         repair_run(run)
 
 

@@ -66,7 +66,7 @@ def test_a_process_that_is_killed_while_it_replaces_the_plan_leaves_a_run_that_c
     states = [(run.seal_file, run.plan_file), (None, run.plan_file), (None, other.plan_file)]
     seal, plan = states[step]
     if seal is None:
-        from bakeoff.storage.seal import plan_digest, seal_plans
+        from bakeoff.storage.journal import plan_digest, seal_plans
 
         digests = [plan_digest(path.read_bytes()) for path in (run.plan_file, other.plan_file)]
         seal_plans(run.path, *digests)

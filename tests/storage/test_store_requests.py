@@ -105,11 +105,10 @@ def test_a_copy_that_was_changed_is_compared_with_the_store_again(
     assert len([request for request in requests.new() if "/journal/" in request]) == 1
 
 
-@pytest.mark.parametrize("segment_bytes", [None, 2000])
 def test_uploading_a_run_that_has_not_changed_writes_nothing_but_its_lease(
-    segment_bytes: int | None, store: ObjectStore, requests: Requests, tmp_path: Path
+    store: ObjectStore, requests: Requests, tmp_path: Path
 ) -> None:
-    run = make_run(tmp_path / "made/runs/one", segment_bytes)
+    run = make_run(tmp_path / "made/runs/one")
     upload_run(store, run.path)
     requests.new()
     upload_run(store, run.path)

@@ -9,7 +9,6 @@ Files are locked between processes. On a platform without locks, nothing that ne
 import contextlib
 import errno
 import os
-import shutil
 import stat
 import tempfile
 import unicodedata
@@ -242,17 +241,6 @@ def name_problem(name: str) -> str:
     return "has a name longer than 255 bytes" if len(encoded) > 255 else ""
 
 
-def folder_size(path: Path) -> tuple[int, int]:
-    """Return the bytes and the number of files below a folder. Links are not followed."""
-    files = [Path(folder) / name for folder, _, names in os.walk(path) for name in names]
-    return sum(file.lstat().st_size for file in files), len(files)
-
-
-def delete_folder(path: Path) -> None:
-    """Delete a folder, also where its folders are write-protected. Of a link, only the link is deleted."""
-    if path.is_symlink():
-        path.unlink()
-        return
-    for folder, _, _ in os.walk(path):
-        Path(folder).chmod(0o700)  # some package managers write-protect what they unpack
-    shutil.rmtree(path)
+def folder_size(path: Path) -> int:
+    """Return the bytes of all files below a folder. Links are not followed."""
+    return sum((Path(folder) / name).lstat().st_size for folder, _, names in os.walk(path) for name in names)

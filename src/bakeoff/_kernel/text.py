@@ -16,6 +16,11 @@ def escaped(text: str) -> str:
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
+def escaped_lines(text: str) -> str:
+    """Return untrusted text with its control characters escaped, except line breaks."""
+    return "\n".join(map(escaped, text.split("\n")))
+
+
 def visible(text: str, longest: int = LINE_LENGTH) -> str:
     """Return untrusted text on one line, cut to `longest` characters, with control characters escaped."""
     shown = escaped(text[: longest + 1])

@@ -22,20 +22,22 @@ from bakeoff.options import RunOptions
 
 if TYPE_CHECKING:
     from bakeoff.doors.components import suites as suite_files
-    from bakeoff.grading.audit import AuditSettings, CaseAudit
+    from bakeoff.grading.audit import AuditSettings, CaseAudit, WrongAnswer
     from bakeoff.plan import Case
+
+    Audited = tuple[Case, Sequence[WrongAnswer]]
 
 app = group_of()
 
 _READABLE = 0o644
-_ALL = ("999999999",)  # a number of exercises: without one, a published track gives its usual selection
+_ALL = ("all",)  # without it, a published track gives its usual selection
 
 
 class AuditFlags(Flags):
     """Set how thorough the audit is. The fields are those of `AuditSettings`."""
 
     only: list[str] | None = flag(None, "Audit only this suite or exercise.", "--case")
-    rounds: int = flag(5, "How often to grade the reference and the starting files.", min=1)
+    rounds: int = flag(44, "How often to run the tests on the reference: it must never fail.", min=1)
     mutants: int = flag(20, "How many faults to try in each reference.", min=0)
     cheats: int = flag(10, "How many cheats to try on each case.", min=0)
     seed: int = flag(0, "The seed that chooses the faults.")
@@ -81,7 +83,7 @@ def run_audit(
     cases = _chosen(list(_found(paths)), wanted.only or ())
     made = datetime.now(UTC).isoformat(timespec="seconds")
     done = asyncio.run(_audit(cases, settings, flags.options(), err()))
-    audit = Audit(made=made, settings=settings, cases=tuple(done))
+    audit = Audit(made=made, settings=settings, cases=tuple(done)).sealed()
     folder, described = wanted.output, describe_audit(audit)
     folder.mkdir(parents=True, exist_ok=True)
     certificate, badge = folder / "audit.json", folder / "audit.svg"
@@ -101,7 +103,7 @@ def run_audit(
     return UNDECIDED if audit.excluded else PASSED
 
 
-def _found(paths: Sequence[Path] | None) -> "Iterator[Case]":
+def _found(paths: Sequence[Path] | None) -> "Iterator[Audited]":
     """Yield the cases at these paths; without any, those of the suites in `tests`, or else all bundled ones."""
 
     from bakeoff.doors.components import suites as suite_files
@@ -123,18 +125,19 @@ def _found(paths: Sequence[Path] | None) -> "Iterator[Case]":
             yield from _exercise_cases(path)
 
 
-def _suite_cases(found: "suite_files.FoundSuites") -> "Iterator[Case]":
+def _suite_cases(found: "suite_files.FoundSuites") -> "Iterator[Audited]":
     from bakeoff.cli import run
-    from bakeoff.doors.components import plan as components
+    from bakeoff.doors.components import door, plan
 
     warn(found.warnings)
     for suite in run.gradable(found.suites):
-        yield components.case_of(suite)
+        yield plan.case_of(suite), door.wrong_answers(suite)
 
 
-def _exercise_cases(path: Path | None) -> "Iterator[Case]":
+def _exercise_cases(path: Path | None) -> "Iterator[Audited]":
     from bakeoff.cli import agents
     from bakeoff.doors.agents import plan as exercises
+    from bakeoff.doors.agents.door import STUB
     from bakeoff.doors.agents.exercises import find_exercises
     from bakeoff.doors.agents.plan import ExercisesRequest
 
@@ -142,21 +145,21 @@ def _exercise_cases(path: Path | None) -> "Iterator[Case]":
     found = find_exercises(path, () if path is None else _ALL)
     warn(found.warnings)
     for exercise in agents.gradable(found.exercises, request):
-        yield exercises.case_of(exercise, request)
+        yield exercises.case_of(exercise, request), [STUB]
 
 
-def _chosen(cases: "Sequence[Case]", only: Sequence[str]) -> "list[Case]":
-    names = [case.id for case in cases]
+def _chosen(cases: "Sequence[Audited]", only: Sequence[str]) -> "list[Audited]":
+    names = [case.id for case, _ in cases]
     for name in only:
         if name not in names:
             near = get_close_matches(name, names, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(names[:30])}"
             raise UsageError(f"--case {name!r} does not exist: {hint}")
-    return [case for case in cases if not only or case.id in only]
+    return [(case, wrong) for case, wrong in cases if not only or case.id in only]
 
 
 async def _audit(
-    cases: "Sequence[Case]", settings: "AuditSettings", options: RunOptions, console: Console
+    cases: "Sequence[Audited]", settings: "AuditSettings", options: RunOptions, console: Console
 ) -> "list[CaseAudit]":
     """Audit cases with a bar on a terminal, or a line for each case elsewhere. Keep their order."""
 
@@ -168,7 +171,7 @@ async def _audit(
     runs = Counter[str]()
     done: list[CaseAudit] = []
     columns = TextColumn("{task.description}", markup=False), BarColumn(bar_width=20), MofNCompleteColumn()
-    toolchains = toolchains_for(cases, sandbox_of(options), options.jobs)
+    toolchains = toolchains_for([case for case, _ in cases], sandbox_of(options), options.jobs)
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
         bar = bars.add_task("cases", total=len(cases))
 
@@ -183,5 +186,5 @@ async def _audit(
                 if not console.is_terminal:
                     state = "fit" if found.ok else "not fit"
                     say(f"{len(done)}/{len(cases)} {found.case}: {state}, {found.seconds:.0f} s")
-    order = [(case.id, audit_digest(case)) for case in cases]
+    order = [(case.id, audit_digest(case)) for case, _ in cases]
     return sorted(done, key=lambda each: order.index((each.case, each.digest)))

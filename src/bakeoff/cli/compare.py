@@ -92,25 +92,24 @@ def run_compare(
     """
 
     from bakeoff.cli.run_plan import show_report
-    from bakeoff.report.compare.comparison import compare_sources
+    from bakeoff.report.compare.comparison import CompareRequest, compare_sources
     from bakeoff.report.compare.description import describe_comparison
     from bakeoff.report.exports.ci import write_step_outputs
+    from bakeoff.report.gates import GateRule
     from bakeoff.report.readers import find_source, known_readers
 
     readers = known_readers()
     first = find_source(wanted.results, baseline, readers)
-    report = compare_sources(
-        first,
-        find_source(wanted.results, wanted.candidate, readers) if wanted.candidate else first,
-        subjects=(wanted.subject_a, wanted.subject_b),
-        gate=wanted.gate,
-        margin=wanted.margin,
-        undecidable=wanted.undecidable,
-        allowed=allowed_in(wanted.allow_undecided),
-        anyway=wanted.anyway,
-        most_details=wanted.details,
-        require_calibrated=wanted.require_calibrated_judge,
+    request = CompareRequest(
+        (wanted.subject_a, wanted.subject_b),
+        GateRule(wanted.gate, wanted.margin, wanted.undecidable),
+        allowed_in(wanted.allow_undecided),
+        wanted.anyway,
+        wanted.details,
+        wanted.require_calibrated_judge,
     )
+    second = find_source(wanted.results, wanted.candidate, readers) if wanted.candidate else first
+    report = compare_sources(first, second, request)
     described = describe_comparison(report)
     show_report(report.model_dump_json, described, shown_as)
     if wanted.github:

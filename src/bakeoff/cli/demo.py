@@ -212,7 +212,7 @@ def _run_questions(flags: RunFlags, outputs: OutputFlags) -> int:
     if flags.dry_run:
         print_dry_run(checked, outputs)
         return PASSED
-    ending.outputs()
+    ending.check()
     ended = run_checked(checked, ending)
     code = conclude([ended], ending)
     if ended.interrupted:

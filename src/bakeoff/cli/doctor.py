@@ -11,7 +11,8 @@ from pathlib import Path
 
 from rich.text import Text
 
-from bakeoff._kernel.environment import read_environment
+from bakeoff._kernel.environment import cache_folder, read_environment
+from bakeoff._kernel.files import folder_size, in_megabytes
 from bakeoff._version import __version__
 from bakeoff.cli.console import add_row, out, print_json, table
 from bakeoff.cli.declare import command, group_of
@@ -74,6 +75,8 @@ def look(results: Path) -> Iterator[DoctorFinding]:
     yield _browser()
     yield from (DoctorFinding(f"sandbox: {kind.name}", kind.ok, kind.detail, kind.way_out) for kind in available())
     yield _disk(results)
+    cache = cache_folder()
+    yield DoctorFinding("cache", True, f"{in_megabytes(folder_size(cache))} in {cache}; it may be deleted")
     for extra, module, use in (
         ("local", "xllamacpp", "run a model on this machine, without a key"),
         ("ray", "ray", "spread a run over several machines"),

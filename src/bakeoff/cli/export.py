@@ -69,7 +69,7 @@ def run_import(
     """
 
     from bakeoff.logs.reader import Choices, import_log
-    from bakeoff.storage.object_store import is_store_address
+    from bakeoff.storage.store_copy import is_store_address
 
     if is_store_address(str(results)):
         raise UsageError(f"--results {results}: logs are imported into a folder on this machine: name one")

@@ -68,8 +68,9 @@ RequireAudit = Annotated[
 
 
 MARGIN = flag(None, "The largest difference that does not matter, such as 0.05.", min=0, max=1, metavar="SHARE")
+_ALL_DECIDED = "0"
 ALLOW_UNDECIDED = flag(
-    "0",
+    _ALL_DECIDED,
     "A number (3) or share (0.05) of trials or evals that may be missing before the gate is undecided.",
     metavar="N",
 )
@@ -229,11 +230,16 @@ class OutputFlags(PrintFlags):
     junit: Path | None = flag(None, "Also write JUnit XML to this file.", metavar="FILE")
     github: bool = flag(False, "Also write GitHub annotations and a step summary.")
 
+    def check(self) -> None:
+        """Raise an error if what is asked for cannot be written."""
+        super().check()
+        if self.junit is not None:
+            self.outputs()
+
     def outputs(self) -> "CiOutputs":
         """Return the outputs for continuous integration; raise if something could not be written."""
         from bakeoff.report.exports.ci import CiOutputs
 
-        self.check()
         return CiOutputs(self.junit, self.github)
 
 
@@ -247,7 +253,8 @@ class EndingFlags(OutputFlags):
     def check(self) -> None:
         """Raise an error if what is asked for cannot be written or understood."""
         super().check()
-        allowed_in(self.allow_undecided)
+        if self.allow_undecided != _ALL_DECIDED:
+            allowed_in(self.allow_undecided)
 
 
 class ReportFlags(PrintFlags):

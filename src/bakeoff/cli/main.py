@@ -3,17 +3,20 @@
 Start-up must stay fast, so this module imports nothing heavy: the module of a command is imported when it is used.
 """
 
+import io
+import os
 import sys
 import warnings
 from itertools import pairwise
 from pathlib import Path
+from types import TracebackType
 from typing import Annotated, Any
 
 import typer
 from typer import Option
 
+from bakeoff._kernel.text import escaped_lines
 from bakeoff._version import __version__
-from bakeoff.cli.crash import READER_GONE, accept_every_character, report_crash, shown
 from bakeoff.cli.declare import add_lazily, group_of
 from bakeoff.errors import BakeoffError, InfraError, UsageError
 from bakeoff.storage.redacted_stream import redact_streams
@@ -51,7 +54,6 @@ COMMANDS = (
     ("view", "Serve the pages on this machine, and follow runs while they go on.", "pages"),
     ("label", "Label answers of a run in the browser, by keyboard, to calibrate the judge that scored them.", "judge"),
     ("runs", "List, show, check and delete past runs.", "runs"),
-    ("cache", "Show and clear what can be downloaded or built again.", "cache"),
     ("suite", "Write suites of your own.", "init:suites"),
     ("judge", "Check model judges against labels of people.", "judge:judges"),
     ("models", "List models, show prices, download a model.", "models"),
@@ -118,7 +120,7 @@ def _tell(mistake: Any) -> int:
         text = " ".join(mistake.format_message().split()).removesuffix(".").replace("Value error, ", "")
         joined = " See" if text.endswith("?") else "; see"
         more = f"{joined} `{context.command_path} --help`" if context else ""
-        typer.echo(f"error: {shown(text[:1].lower() + text[1:])}{more}", err=True)
+        typer.echo(f"error: {escaped_lines(text[:1].lower() + text[1:])}{more}", err=True)
     return int(mistake.exit_code)
 
 
@@ -128,6 +130,46 @@ def _refuse_old_forms(words: list[str]) -> None:
         given = word.partition("=")[2] or (following if following.endswith((".md", ".markdown", ".txt")) else "")
         if word.partition("=")[0] == "--markdown" and given:
             raise UsageError(f"--markdown {given}: --markdown takes no file any more: write `--markdown -o {given}`")
+
+
+READER_GONE = 141  # what a shell reports for a program that SIGPIPE ended
+INTERNAL = 70  # "internal software error" in sysexits.h; no exit code of a run
+
+
+def report_crash(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Write the traceback to a file, say where it is, and end the process. For `sys.excepthook`."""
+    if isinstance(error, BrokenPipeError):
+        os._exit(READER_GONE)
+    import tempfile  # not loaded at start-up: few programs crash
+    import traceback
+
+    with tempfile.NamedTemporaryFile(
+        "w", prefix="bakeoff-crash-", suffix=".txt", delete=False, encoding="utf-8", errors="backslashreplace"
+    ) as file:
+        file.write(_redacted("".join(traceback.format_exception(kind, error, trace))))
+    sys.stderr.write(
+        f"bakeoff has a bug: {kind.__name__}: {escaped_lines(str(error))}\n"
+        f"Finished trials are safe in the run's folder. The details are in {file.name}; "
+        "please attach them to a bug report.\n"
+    )
+    sys.stderr.flush()
+    os._exit(INTERNAL)
+
+
+def _redacted(text: str) -> str:
+    from bakeoff.storage.redacted_stream import printed_secrets
+
+    try:
+        return printed_secrets().redact(text)
+    except Exception as error:  # noqa: BLE001 - the error may be one of redaction itself
+        return f"the details are left out: they could not be redacted ({type(error).__name__})\n"
+
+
+def accept_every_character() -> None:
+    """Write characters that the encoding of stdout or stderr lacks as escapes."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def main(group: typer.Typer = app) -> None:
@@ -147,10 +189,10 @@ def main(group: typer.Typer = app) -> None:
         typer.echo("aborted", err=True)
         sys.exit(1)
     except BakeoffError as error:
-        typer.echo(f"error: {shown(str(error))}", err=True)
+        typer.echo(f"error: {escaped_lines(str(error))}", err=True)
         sys.exit(3 if isinstance(error, InfraError) else 2)
     except OSError as error:
-        typer.echo(f"error: {shown(str(error.filename or 'a file'))}: {error.strerror or error}", err=True)
+        typer.echo(f"error: {escaped_lines(str(error.filename or 'a file'))}: {error.strerror or error}", err=True)
         sys.exit(2)
     except KeyboardInterrupt:
         typer.echo("interrupted", err=True)

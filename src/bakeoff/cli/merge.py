@@ -64,7 +64,7 @@ def run_merge(
     Example: bakeoff merge shard-1.json shard-2.json -o evals.json
     """
 
-    from bakeoff.storage.object_store import is_store_address
+    from bakeoff.storage.store_copy import is_store_address
 
     if address := next((file for file in files if is_store_address(str(file))), None):
         raise UsageError(f"{address}: runs are merged from folders on this machine: name those that have the copies")
@@ -115,7 +115,6 @@ def merge_eval_files(files: Sequence[Path], wanted: MergeFlags) -> int:
     )
     gates = judge_gates(asked, merged.outcomes, summary)
     summary = replace(summary, gates=gates)
-    print_blocks(err(), list(summary_blocks(summary)))
     notes, redact = list(merged.notes), OutcomeRedactor(os.environ)
     if output == STDOUT:
         sys.stdout.buffer.writelines(file_chunks(merged.outcomes, summary, redact))
@@ -125,6 +124,7 @@ def merge_eval_files(files: Sequence[Path], wanted: MergeFlags) -> int:
         notes.append(write_html(list(map(redact, merged.outcomes)), summary, html))
     for note in notes:
         say(note)
+    print_blocks(err(), list(summary_blocks(summary)))  # last, because it ends with the gates
     states = [GateState.of_met(gate.met) for gate in gates]
     if (gap := summary.ledger.gap) is not None:
         say(f"undecided: {gap}")
@@ -143,8 +143,8 @@ def merge_run_folders(folders: Sequence[Path], wanted: MergeFlags) -> int:
     from bakeoff.cli.run_plan import conclude, finish_run
     from bakeoff.doors import door_of
     from bakeoff.engine.merging import merge_shards, read_shards
-    from bakeoff.storage.object_store import is_store_address
     from bakeoff.storage.run_folder import RunFolder, new_run_folder
+    from bakeoff.storage.store_copy import is_store_address
 
     for option in ("html", "baseline", "min_pass_rate", "margin", "gate", "undecidable", "require_calibrated_judge"):
         if getattr(wanted, option) != getattr(MergeFlags(), option):
@@ -164,13 +164,12 @@ def merge_run_folders(folders: Sequence[Path], wanted: MergeFlags) -> int:
     )
     target = new_run_folder(results, runs[0].plan.name)
     merged = merge_shards(runs, target, options.redactor())
-    ended = finish_run(merged.folder, merged.plan, door_of(merged.plan), options, ending)
-    code = conclude([ended], ending)
     shard = runs[0].shard
     empty = shard.of - len(shard.numbers_with_cases)
     note = f"; {count_of(shard.cases, 'case')} left {count_of(empty, 'shard')} empty" if empty else ""
     say(f"merged {count_of(len(runs), 'shard')} of {shard.of}{note}")
-    return code
+    ended = finish_run(merged.folder, merged.plan, door_of(merged.plan), options, ending)
+    return conclude([ended], ending)
 
 
 def refuse_other_count(wanted: int, shard: "Shard", given: set[int]) -> None:

@@ -52,7 +52,7 @@ def resume_run(*, run: RunName = "latest", flags: ResumeFlags, no_open: NoOpen =
     """
 
     from bakeoff.cli.run_plan import carry_out, check_plan, print_dry_run, trusted_plan
-    from bakeoff.engine.resume import read_progress, trials_left
+    from bakeoff.engine.run import read_progress, trials_left
     from bakeoff.storage.own_runs import why_unknown
     from bakeoff.storage.run_folder import find_run
 

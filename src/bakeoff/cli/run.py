@@ -91,11 +91,11 @@ def run_components(
 
     Example: bakeoff run --model local:smollm2 --model oracle --suite counter
     """
-
     from bakeoff.cli.run_plan import carry_out, check_plan, print_dry_run, print_plan
     from bakeoff.cli.verify import audited
     from bakeoff.doors.components.plan import ComponentsRequest, build_plan, case_of, servers_of
     from bakeoff.doors.components.suites import find_suites
+    from bakeoff.plan import CONTROLS
 
     request, options = ComponentsRequest(**wanted.values()), flags.options()
     if not request.models and can_ask():
@@ -128,8 +128,9 @@ def run_components(
 
     checked = check_plan(plan, options)
     asyncio.run(check_servers(plan, servers_of(request)))
-    if request.pricing and options.replay != "strict":
-        check_prices(request.models)
+    priced = [model for model in dict.fromkeys(request.models) if model.partition(":")[0] not in CONTROLS]
+    if priced and request.pricing and options.replay != "strict":
+        check_prices(priced)
     return carry_out(checked, ending, opened=not no_open)
 
 
@@ -138,13 +139,10 @@ def check_prices(models: Sequence[str]) -> None:
 
     from bakeoff.models.gateway import PriceBook
     from bakeoff.models.providers import parse_model_name
-    from bakeoff.plan import CONTROLS
 
     book = PriceBook(say=say)
-    for model in dict.fromkeys(models):
-        if model.partition(":")[0] not in CONTROLS:
-            name = parse_model_name(model)
-            book.price(name.provider, name.model)
+    for name in map(parse_model_name, models):
+        book.price(name.provider, name.model)
 
 
 def gradable(suites: "Sequence[ComponentSuite]") -> "tuple[ComponentSuite, ...]":

@@ -87,7 +87,7 @@ def carry_out(
 
     `folder` is an existing run; without it, a new one is started. `opened` shows the page of the run in the browser.
     """
-    ending.outputs()  # refuses files that cannot be written before anything is paid for
+    ending.check()  # refuses files that cannot be written before anything is paid for
     return conclude([run_checked(checked, ending, folder=folder)], ending, opened=opened)
 
 

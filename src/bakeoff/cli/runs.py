@@ -1,8 +1,10 @@
 """Implement `bakeoff runs`: list, show, check, sign, upload and delete runs."""
 
+import asyncio
 import heapq
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,11 +13,13 @@ from rich.text import Text
 
 from bakeoff._kernel.text import count_of, part_of, shorten, visible
 from bakeoff.cli.console import add_row, out, print_json, say, table
-from bakeoff.cli.declare import command, flag, group_of
-from bakeoff.cli.flags import AsJson, Results, RunName, Yes
-from bakeoff.errors import RunFolderError, UsageError
+from bakeoff.cli.declare import FAILED, PASSED, UNDECIDED, command, flag, group_of
+from bakeoff.cli.flags import AsJson, Results, RunName, Sandbox, Trust, Yes
+from bakeoff.errors import BakeoffError, RunFolderError, UsageError
+from bakeoff.options import RunOptions
 
 if TYPE_CHECKING:
+    from bakeoff.engine.registry import ResolvedPlan
     from bakeoff.plan import Plan, Trial
     from bakeoff.record import Record
     from bakeoff.report.readers import Source
@@ -356,9 +360,12 @@ def run_verify(
     run: RunName = "latest",
     results: Results = Path("results"),
     key: Path | None = flag(None, "The public key that you trust, in PEM.", "--key", metavar="FILE"),
+    regrade: bool = flag(False, "Score the recorded answers again instead, and compare the verdicts."),
+    sandbox: Sandbox = "auto",
+    trust: Trust = False,
     as_json: AsJson = False,
 ) -> int:
-    """Verify the signature of a run. Exits with 1 if anything was changed, added or removed since.
+    """Verify the signature of a run, or with --regrade its verdicts. Exits with 1 if anything differs.
 
     Example: bakeoff runs verify latest --key me.pem.pub
     """
@@ -367,6 +374,8 @@ def run_verify(
     from bakeoff.storage.signature import changes_since, key_id, read_public_key, read_signature
 
     folder = find_run(results, run)
+    if regrade:
+        return _regrade(folder, RunOptions(sandbox=sandbox), trust=trust, as_json=as_json)
     signed = read_signature(folder)
     if signed is None:
         raise RunFolderError(f"run {folder.label} is not signed: `bakeoff runs sign {folder.label} --key FILE` does it")
@@ -389,6 +398,41 @@ def run_verify(
     if not problems and not trusted:
         say("anyone can sign with a key of their own: name the key that you trust with --key, to know who signed it")
     return int(bool(problems))
+
+
+def _regrade(folder: "RunFolder", options: RunOptions, *, trust: bool, as_json: bool) -> int:
+    """Derive the verdicts again, and print which do not follow from the answers."""
+
+    from bakeoff.cli.run_plan import check_plan, trusted_plan
+    from bakeoff.engine.regrade import regrade
+
+    plan = trusted_plan(folder, trust=trust, doing="bakeoff runs verify --regrade")
+    options = replace(options, rescore_only=True, rescore_all=True, replay="strict")
+    resolved: ResolvedPlan | str
+    try:
+        checked = check_plan(plan, options)
+        resolved, options = checked.resolved, checked.options
+    except BakeoffError as error:  # its scorers are not here
+        resolved = str(error)
+    found = asyncio.run(regrade(folder, plan, resolved, options))
+    code = FAILED if found.diverging else UNDECIDED if found.underived else PASSED
+    if as_json:
+        print_json({"run": folder.name, "outcome": found.outcome, "trials": plan.size, **asdict(found)})
+        return code
+    for one in found.diverging[:1]:
+        for line in (one.trial, f"  recorded: {one.recorded}", f"  derived:  {one.derived}"):
+            out().print(Text(visible(line, 500)))
+    if found.underived:
+        out().print(f"{count_of(len(found.underived), 'verdict')} cannot be derived here:")
+        trials: dict[str, list[str]] = {}
+        for name, why in found.underived.items():
+            trials.setdefault(why, []).append(name)
+        more = {why: f" and {len(names) - 1} more" if names[1:] else "" for why, names in trials.items()}
+        _print_first([f"{names[0]}{more[why]}: {why}" for why, names in trials.items()])
+    counts = f"{found.matched} of {count_of(plan.size, 'trial')} derived again"
+    others = f", {len(found.diverging)} with another result" if found.diverging else ""
+    out().print(Text(f"{folder.label}: {found.outcome}, {counts}{others}"))
+    return code
 
 
 @command(app, "upload")

@@ -16,7 +16,7 @@ from bakeoff.plan import Case
 def print_checks(
     checks: Sequence[VerificationCheck], noun: str, answers: Sequence[str], *, as_json: bool = False
 ) -> int:
-    """Print checks as JSON, or as a table with the problems and the tests without twins below it.
+    """Print checks as JSON, or as a table with the problems and the unproven tests below it.
 
     Return 1 if a case is not fit for use, else 0.
 
@@ -29,8 +29,8 @@ def print_checks(
         print_json([_as_json(check) for check in checks])
         return int(not all(check.ok for check in checks))
     tracks = any("track" in check.case.tags for check in checks)
-    headings = (noun, *(["track"] if tracks else []), "tests", "twins", *answers, "time", "")
-    shown = table(*headings, right=("tests", "twins", "time"))
+    headings = (noun, *(["track"] if tracks else []), "tests", "proven", *answers, "time", "")
+    shown = table(*headings, right=("tests", "proven", "time"))
     for check in checks:
         grades = [check.grades.get(name) for name in answers]
         cells = [f"{grade.passed.total()}/{grade.total}" if grade else "–" for grade in grades]
@@ -42,12 +42,9 @@ def print_checks(
     for check in checks:
         for problem in check.problems:
             out().print(Text(f"{visible(check.case.id)}: {visible(problem, 2000)}"))
-        if check.reference and check.reference.unproven:
-            names = ", ".join(visible(name) for name in check.reference.unproven)
-            out().print(Text(f"{visible(check.case.id)}: no perturbed twin, so an answer could forge: {names}"))
-        if check.reference and check.reference.flipped:
-            names = ", ".join(visible(name) for name in check.reference.flipped)
-            out().print(Text(f"{visible(check.case.id)}: twins that only negate, which an answer could tell: {names}"))
+        for advice, names in (check.reference.advice if check.reference else {}).items():
+            listed = ", ".join(visible(name) for name in names)
+            out().print(Text(f"{visible(check.case.id)}: not proven, so an answer could forge: {listed} ({advice})"))
     unfit = sum(not check.ok for check in checks)
     out().print(f"{part_of(len(checks) - unfit, len(checks), noun, 'is/are')} fit for use")
     return int(unfit > 0)
@@ -62,9 +59,8 @@ def _as_json(check: VerificationCheck) -> dict[str, Any]:
         "answers": {
             name: {"passed": grade.passed.total(), "tests": grade.total} for name, grade in check.grades.items()
         },
-        "twins": len(known.proven) if known else 0,
-        "without_twin": list(known.unproven) if known else [],
-        "negated_only": list(known.flipped) if known else [],
+        "proven": len(known.proven) if known else 0,
+        "unproven": list(known.unproven) if known else [],
         "seconds": round(check.seconds, 3),
     }
 

@@ -13,9 +13,8 @@ from typing import Any
 from rich.text import Text
 
 from bakeoff._kernel.environment import read_environment
-from bakeoff._kernel.text import visible
+from bakeoff._kernel.text import escaped_lines, visible
 from bakeoff.cli.console import add_row, out, say, table
-from bakeoff.cli.crash import shown
 from bakeoff.cli.models import mtok
 from bakeoff.cli.prompts import confirm, select, select_several, type_in
 from bakeoff.doors.components.plan import JOINED, ComponentsRequest, command_line
@@ -73,7 +72,7 @@ def ask_for_run(
             jobs = int(type_in("Trials at the same time", str(min(jobs, _MAX_JOBS)), _number_problem))
         out().print()
         show_plan(request)
-        words = shown(shlex.join(command_line(request, jobs=jobs)))
+        words = escaped_lines(shlex.join(command_line(request, jobs=jobs)))
         # One long line, so that it can be copied.
         out().print(Text("the same without questions:"), Text(f"  {words}", style="cyan"), sep="\n", soft_wrap=True)
         wanted = confirm("Start?", default=True)
@@ -298,7 +297,7 @@ def choose_aim(results: Path) -> Words | None:
     except KeyboardInterrupt:
         say(CANCELLED)
         return None
-    out().print(Text(f"{shown(shlex.join(['bakeoff', *words]))}\n", style="cyan"), soft_wrap=True)
+    out().print(Text(f"{escaped_lines(shlex.join(['bakeoff', *words]))}\n", style="cyan"), soft_wrap=True)
     return words
 
 

@@ -15,7 +15,7 @@ from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import expectation, free_name, visible
 from bakeoff.errors import RunFolderError
 from bakeoff.logs.trials import seconds_of
-from bakeoff.record import Record
+from bakeoff.record import ProvenTests, Record
 
 MAX_FILE_SIZE = 256 * 1024**2
 
@@ -83,6 +83,12 @@ def hidden_tests_of(records: Iterable[Record]) -> HiddenTests | None:
     scores = {"visible_score": total.visible, "hidden_score": total.hidden, "difference": total.difference}
     known = {name: round(score, 6) for name, score in scores.items() if score is not None}
     return HiddenTests.model_validate({**total.model_dump(), **known})
+
+
+def proven_tests_of(records: Iterable[Record]) -> ProvenTests | None:
+    """Add up the proven tests of all cases, or return None where no tests were graded."""
+    found = {record.case: known for record in records if (known := record.proven_tests) is not None}
+    return reduce(add, found.values()) if found else None
 
 
 def read_limited(path: Path) -> bytes:

@@ -158,7 +158,7 @@ class Registry:
         """
         problems = plan.problems()
         built = {
-            spec.name: _build(self.subjects, spec, problems if attempts else [], offline=offline)
+            spec.name: _build(self.subjects, spec, problems if attempts else [], offline=offline and attempts)
             for spec in plan.subjects
         }
         bound = {name: subject for name, subject in built.items() if isinstance(subject, BoundSubject)}

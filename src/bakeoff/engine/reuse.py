@@ -8,7 +8,7 @@ for comparisons, but a budget counts only what a run pays itself.
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from bakeoff.engine.run_journal import RunJournal
 from bakeoff.errors import BakeoffError
@@ -22,6 +22,34 @@ CARRIED_OVER = "carried_over"
 """The key, in the metadata of a transcript, of the run that an answer was carried over from."""
 
 _MAX_SEARCHED = 100  # runs of all plans
+
+
+NEW, CHANGED, CHANGED_FILE, NOT_PASSED = "new", "changed case or model", "changed file", "did not pass"
+"""Reasons why a part of a plan is stale."""
+
+
+class KnownPart(NamedTuple):
+    """A part of an earlier plan: the key of its content, and whether its result holds while nothing changes."""
+
+    key: str
+    holds: bool = True
+
+
+def why_stale(key: str, known: KnownPart | None, touched: str | None = None) -> str | None:
+    """Return why a part of a plan must be run; None if its result is carried over. This is the only rule.
+
+    A door says what a part is (a trial, a cell, a test), what its key covers, and what else it uses.
+
+    Args:
+        key: of the part as it is now.
+        known: what earlier cycles know of it.
+        touched: why it is stale although its key is the same: a file or tool that it uses has changed.
+    """
+    if known is None:
+        return NEW
+    if touched is not None or (known.key == key and known.holds):
+        return touched
+    return CHANGED if known.key != key else NOT_PASSED
 
 
 def past_runs(results: Path, is_wanted: Callable[[Plan], bool]) -> list[RunFolder]:
@@ -54,9 +82,10 @@ def reusable_records(
             for record in folder.latest_records(before):
                 place = record.case, record.subject, record.round
                 then, trial = adapted.find(*place), plan.find(*place)
-                if then is None or trial is None or then.attempt_key != trial.attempt_key:
+                if then is None or trial is None or trial.attempt_key in found:
                     continue
-                if trial.attempt_key not in found and (record.verdict.counts or record.attempted):
+                known = KnownPart(then.attempt_key, record.verdict.counts or record.attempted)
+                if why_stale(trial.attempt_key, known) is None:
                     scored = then.score_key == trial.score_key
                     found[trial.attempt_key] = carry_over(record, plan, trial, folder, scored=scored)
         if len(found) == plan.size:

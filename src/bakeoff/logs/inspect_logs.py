@@ -16,7 +16,7 @@ from pydantic import BeforeValidator, Field
 from bakeoff._kernel.files import in_megabytes, open_file
 from bakeoff._kernel.json import as_json, parse_json
 from bakeoff._kernel.text import visible
-from bakeoff.errors import RunFolderError, UsageError
+from bakeoff.errors import RunFolderError
 from bakeoff.logs.trials import (
     MAX_ROUNDS,
     Amount,
@@ -114,12 +114,8 @@ class Archive:
 
 def _zstandard(packed: bytes) -> bytes:
     """Unpack data of one or more frames, at most one byte more than is allowed."""
-    try:
-        import zstandard
-    except ImportError as error:
-        raise UsageError(
-            "the log is packed with Zstandard, as Inspect does now: run `pip install zstandard` to read it"
-        ) from error
+    import zstandard  # not above: few logs need it
+
     try:
         with zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(packed, read_across_frames=True) as data:
             return data.read(MAX_MEMBER_SIZE + 1)

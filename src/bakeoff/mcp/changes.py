@@ -8,17 +8,16 @@ import json
 from collections.abc import Iterator, Mapping
 from difflib import SequenceMatcher
 from functools import partial
-from typing import Literal, TypeVar
+from typing import Literal
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import quoted
 from bakeoff.mcp.schemas import Effect, schema_changes, text_changes
-from bakeoff.mcp.snapshot import ArgumentEntry, ResourceEntry, ServerEntry, Snapshot, SnapshotPrompt, ToolEntry
+from bakeoff.mcp.snapshot import ServerEntry, Snapshot, ToolEntry
 
 ChangeLevel = Literal["breaking", "risky", "cosmetic"]
 CHANGE_LEVELS: tuple[ChangeLevel, ...] = ("breaking", "risky", "cosmetic")
 Part = Literal["server", "tool", "resource", "prompt"]
-Entry = TypeVar("Entry")
 
 _OF_INPUT: dict[Effect, ChangeLevel] = {
     "changes": "breaking",
@@ -122,9 +121,9 @@ def _server_changes(server: str, before: ServerEntry, after: ServerEntry) -> Ite
             after=after.instructions,
         )
     yield from _tools(server, before.tools, after.tools)
-    yield from _resources(server, "resource", before.resources, after.resources)
-    yield from _resources(server, "resource template", before.resourceTemplates, after.resourceTemplates)
-    yield from _prompts(server, before.prompts, after.prompts)
+    yield from _others(server, "resource", before.resources, after.resources)
+    yield from _others(server, "resource template", before.resourceTemplates, after.resourceTemplates)
+    yield from _others(server, "prompt", before.prompts, after.prompts)
 
 
 def _tools(server: str, before: Mapping[str, ToolEntry], after: Mapping[str, ToolEntry]) -> Iterator[ToolChange]:
@@ -170,67 +169,23 @@ def _is_same_tool(one: ToolEntry, other: ToolEntry) -> bool:
     return matcher.real_quick_ratio() >= _SAME_TOOL and matcher.ratio() >= _SAME_TOOL
 
 
-def _resources(
-    server: str, kind: str, before: Mapping[str, ResourceEntry], after: Mapping[str, ResourceEntry]
+def _others(
+    server: str, kind: str, before: Mapping[str, FrozenModel], after: Mapping[str, FrozenModel]
 ) -> Iterator[ToolChange]:
-    """Compare resources, or templates of them, by their addresses."""
+    """Compare resources, templates of them, or prompts: what was removed breaks its users."""
+    part: Part = "prompt" if kind == "prompt" else "resource"
     named = kind.replace(" ", "-")
-    for uri, old, new in _paired(before, after):
-        change = partial(ToolChange, server=server, part="resource", name=uri)
-        if new is None:
-            yield change(level="breaking", kind=f"{named}-removed", what=f"the {kind} was removed")
-        elif old is None:
-            yield change(level="cosmetic", kind=f"{named}-added", what=f"the {kind} is new")
-        else:
-            if old.mimeType != new.mimeType:
-                what = f"its type {quoted(old.mimeType, 80)} became {quoted(new.mimeType, 80)}"
-                yield change(level="breaking", kind=f"{named}-type-changed", what=what)
-            for found in text_changes(old.description, new.description):
-                yield change(level=_OF_INPUT[found.effect], kind=f"{named}-{found.kind}", what=found.what)
-            if (old.name, old.title) != (new.name, new.title):
-                yield change(level="cosmetic", kind=f"{named}-name-changed", what="its name or title changed")
-
-
-def _prompts(
-    server: str, before: Mapping[str, SnapshotPrompt], after: Mapping[str, SnapshotPrompt]
-) -> Iterator[ToolChange]:
-    """Compare prompts. People choose them, so that their descriptions are cosmetic."""
-    for name, old, new in _paired(before, after):
-        change = partial(ToolChange, server=server, part="prompt", name=name)
-        if new is None:
-            yield change(level="breaking", kind="prompt-removed", what="the prompt was removed")
-        elif old is None:
-            yield change(level="cosmetic", kind="prompt-added", what="the prompt is new")
-        else:
-            for argument, *pair in _paired(old.arguments, new.arguments):
-                if found := _argument_change(*pair):
-                    yield change(level=found[0], what=found[1], kind=f"prompt-{found[2]}", place=argument)
-            if (old.title, old.description) != (new.title, new.description):
-                what = "its title or description changed"
-                yield change(level="cosmetic", kind="prompt-description-changed", what=what)
-
-
-def _paired(
-    before: Mapping[str, Entry], after: Mapping[str, Entry]
-) -> Iterator[tuple[str, Entry | None, Entry | None]]:
-    """Yield all names with the entry of each side, or None where it has none."""
     for name in dict.fromkeys((*before, *after)):
-        yield name, before.get(name), after.get(name)
-
-
-def _argument_change(old: ArgumentEntry | None, new: ArgumentEntry | None) -> tuple[ChangeLevel, str, str] | None:
-    """Return the level, the description and the event of a changed argument."""
-    if new is None:
-        return "breaking", "it was removed", "argument-removed"
-    needed = "required" if new.required else "optional"
-    level: ChangeLevel = "breaking" if new.required else "cosmetic"
-    if old is None:
-        return level, f"it is new and {needed}", "argument-added"
-    if old.required != new.required:
-        return level, f"it is now {needed}", f"argument-{needed}"
-    if old.description != new.description:
-        return "cosmetic", "its description changed", "argument-description-changed"
-    return None
+        change = partial(ToolChange, server=server, part=part, name=name)
+        if name not in after:
+            yield change(level="breaking", kind=f"{named}-removed", what=f"the {kind} was removed")
+        elif name not in before:
+            yield change(level="cosmetic", kind=f"{named}-added", what=f"the {kind} is new")
+        elif before[name] != after[name]:
+            old, new = (entry.model_dump(mode="json") for entry in (before[name], after[name]))
+            fields = [field for field in old if old[field] != new[field]]
+            level: ChangeLevel = "breaking" if {"mimeType", "arguments"} & set(fields) else "risky"
+            yield change(level=level, kind=f"{named}-changed", what=f"its {' and '.join(fields)} changed")
 
 
 MEANINGS: dict[ChangeLevel, str] = {

@@ -115,7 +115,7 @@ def is_safe_endpoint(url: str) -> bool:
 
 
 class OAuth(FrozenModel):
-    """The settings that get a token for a server without a person. The logins of people need none."""
+    """The settings that get a token for a server without a person."""
 
     tokenFile: Path | None = Field(default=None, description="a file with the token, or JSON with access_token")
     clientId: str | None = Field(default=None, min_length=1, description="of the client credentials grant")
@@ -189,7 +189,6 @@ class ServerSpec(FrozenModel):
     sampling: tuple[SamplingAnswer, ...] = sparse_field(
         (), "answers to requests for a model's text; the first that matches"
     )
-    expose: tuple[Literal["resources", "prompts"], ...] = sparse_field((), "offer these to models as tools, too")
 
     @model_validator(mode="before")
     @classmethod

@@ -37,10 +37,9 @@ from pydantic import JsonValue, ValidationError
 from bakeoff._kernel.text import quoted, visible
 from bakeoff._version import __version__
 from bakeoff.errors import InfraError, ToolTimeout
-from bakeoff.mcp.oauth import LoginNeeded, auth_for
-from bakeoff.mcp.offers import exposed_tools, is_exposed, list_offers, use_exposed
+from bakeoff.mcp.oauth import auth_for
 from bakeoff.mcp.servers import ElicitationAnswer, HubLimits, SamplingAnswer, ServerSpec
-from bakeoff.mcp.snapshot import ServerEntry
+from bakeoff.mcp.snapshot import ServerEntry, list_offers
 from bakeoff.mcp.tools import (
     ServerTool,
     ToolCallResult,
@@ -214,11 +213,6 @@ class Connection:
                 await stack.enter_async_context(self.client)
                 self._stage = "finish its tool list"
                 self.tools = await list_tools(self.client, self._spec.name, self._limits)
-                if self._spec.expose:
-                    self._stage = "list its resources and prompts"
-                    offers = await list_offers(self.client, self._limits)
-                    names = {tool.name for tool in self.tools}
-                    self.tools += tuple(exposed_tools(self._spec.name, offers, self._spec.expose, names))
             self.tools = tuple(map(self.redacted, self.tools))
             try:
                 yield self
@@ -268,8 +262,6 @@ class Connection:
                 return f"it did not {self._stage}: {visible(error.message)}"
             case ToolRefused():
                 return str(error)
-            case LoginNeeded():
-                return f"{visible(str(error))}: log in again with `bakeoff mcp login`"
             case OAuthFlowError():
                 return visible(str(error), 500)
             case httpx2.HTTPStatusError():  # its message contains the whole URL
@@ -372,13 +364,9 @@ class ServerSession:
         return outcome
 
     async def _call(self, connection: Connection, tool: str, arguments: dict[str, JsonValue]) -> ToolCallResult:
-        exposed = next((each for each in connection.tools if each.name == tool and is_exposed(each)), None)
-        client, most = connection.client, self._limits.result_bytes
         try:
-            if exposed is not None:
-                result = await use_exposed(client, exposed, arguments, most)
-            else:
-                result = result_from_wire(self.spec.name, tool, await client.call_tool(tool, arguments), most)
+            answer = await connection.client.call_tool(tool, arguments)
+            result = result_from_wire(self.spec.name, tool, answer, self._limits.result_bytes)
         except MCPError as error:
             result = await self._error_result(connection, tool, error)
         except ValidationError as error:

@@ -1,27 +1,29 @@
-"""Write what servers offer to a file that is the same for the same servers, read it, and serve its tools."""
+"""List what servers offer, write it to a file that is the same for the same servers, and read it."""
 
-import asyncio
 import json
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Literal, Self
+from typing import Any, Final, Literal, Self, TypeVar
 
+from mcp.client import Client
 from pydantic import Field, JsonValue
 
 from bakeoff._kernel.files import PUBLIC, os_errors_explained, read_file, write_atomically
 from bakeoff._kernel.json import parse_json
 from bakeoff._kernel.model import FrozenModel
-from bakeoff._kernel.text import near_names
+from bakeoff._kernel.text import quoted
 from bakeoff._kernel.yaml import Key, PlacedYaml, parse_yaml
 from bakeoff.errors import BakeoffError, UsageError
-from bakeoff.mcp.tools import ServerTool
+from bakeoff.mcp.servers import HubLimits
+from bakeoff.mcp.tools import ServerTool, ToolRefused, read_pages
 
 SNAPSHOT_NAME = "mcp-snapshot.json"
 SNAPSHOT_FORMAT: Final = "bakeoff-mcp-snapshot-1"
 _MAX_FILE_SIZE = 16 * 1024 * 1024
+Offer = TypeVar("Offer", bound=FrozenModel)
 _HIDDEN = re.compile(r"[^\n -~]")
 
 
@@ -142,35 +144,58 @@ def read_snapshot(file: Path) -> PlacedSnapshot:
     return PlacedSnapshot(placed.read(Snapshot), file, placed.lines)
 
 
-def serve_snapshot(file: Path, name: str | None = None) -> None:
-    """Serve one server of a snapshot until the client goes away. Without a name, the snapshot must have one server."""
-    servers = read_snapshot(file).snapshot.servers
-    if name is None and len(servers) != 1:
-        raise UsageError(f"{file} has {len(servers)} servers: name one of {', '.join(servers) or 'none'}")
-    if name is not None and name not in servers:
-        raise UsageError(f"{file} has no server {name!r}{near_names(name, servers)}")
-    chosen = name if name is not None else next(iter(servers))
-    asyncio.run(_serve(chosen, servers[chosen]))
+async def list_offers(client: Client, limits: HubLimits) -> ServerEntry:
+    """Return instructions, resources and prompts, without tools. Raise `ToolRefused` if a limit is exceeded.
+
+    A server is asked only for what it says that it has.
+    """
+    has = client.server_capabilities
+    resources: dict[str, ResourceEntry] = {}
+    templates: dict[str, ResourceEntry] = {}
+    prompts: dict[str, SnapshotPrompt] = {}
+    if has.resources is not None:
+        async for page in read_pages(lambda cursor: client.list_resources(cursor=cursor), "resource list", limits):
+            for wire in page.resources:
+                _add(resources, str(wire.uri), _resource(wire), "resource")
+        async for found in read_pages(
+            lambda cursor: client.list_resource_templates(cursor=cursor), "templates", limits
+        ):
+            for template in found.resource_templates:
+                _add(templates, template.uri_template, _resource(template), "resource")
+    if has.prompts is not None:
+        async for listed in read_pages(lambda cursor: client.list_prompts(cursor=cursor), "prompt list", limits):
+            for prompt in listed.prompts:
+                arguments = {
+                    each.name: ArgumentEntry(description=each.description or "", required=bool(each.required))
+                    for each in prompt.arguments or ()
+                }
+                about = {"title": prompt.title or "", "description": prompt.description or ""}
+                _add(prompts, prompt.name, SnapshotPrompt(**about, arguments=arguments), "prompt")
+    _check({**resources, **{f"template {uri}": each for uri, each in templates.items()}}, "resource", limits)
+    _check(prompts, "prompt", limits)
+    return ServerEntry(
+        instructions=client.instructions or "", resources=resources, resourceTemplates=templates, prompts=prompts
+    )
 
 
-async def _serve(name: str, entry: ServerEntry) -> None:
-    """Answer requests over the standard streams until the client closes them."""
-    from mcp.server.lowlevel import Server
-    from mcp.server.stdio import stdio_server
-    from mcp_types import CallToolResult, ListToolsResult, TextContent, Tool
+def _add(entries: dict[str, Offer], key: str, entry: Offer, what: str) -> None:
+    if key in entries:
+        raise ToolRefused(f"it lists the {what} {quoted(key, 80)} twice")
+    entries[key] = entry
 
-    tools = [
-        Tool.model_validate({"name": tool, **described.model_dump(mode="json", exclude_defaults=True)})
-        for tool, described in entry.tools.items()
-    ]
 
-    async def listed(context: object, params: object) -> ListToolsResult:  # noqa: ARG001 - the signature of a handler
-        return ListToolsResult(tools=tools)
+def _check(entries: Mapping[str, FrozenModel], what: str, limits: HubLimits) -> None:
+    """Raise `ToolRefused` for a list that is too long or too large."""
+    if len(entries) > limits.tools:
+        raise ToolRefused(f"it lists more than {limits.tools:,} {what}s")
+    if sum(len(key) + len(entry.model_dump_json()) for key, entry in entries.items()) > limits.list_bytes:
+        raise ToolRefused(f"its {what} list has more than {limits.list_bytes:,} bytes")
 
-    async def called(context: object, params: object) -> CallToolResult:  # noqa: ARG001 - the signature of a handler
-        text = "this server only describes its tools: set executeTools to false"
-        return CallToolResult(content=[TextContent(type="text", text=text)], is_error=True)
 
-    server = Server(name, on_list_tools=listed, on_call_tool=called)
-    async with stdio_server() as (read, write):
-        await server.run(read, write, server.create_initialization_options())
+def _resource(wire: Any) -> ResourceEntry:
+    return ResourceEntry(
+        name=wire.name,
+        title=wire.title or "",
+        description=wire.description or "",
+        mimeType=wire.mime_type or "",
+    )

@@ -24,7 +24,8 @@ from mcp_types import Tool as WireTool
 from pydantic import JsonValue, ValidationError
 
 from bakeoff._kernel.model import FrozenModel, fingerprint
-from bakeoff._kernel.text import expectation, quoted, visible
+from bakeoff._kernel.text import expectation, near_names, quoted, visible
+from bakeoff.errors import UsageError
 from bakeoff.mcp.servers import HubLimits
 
 Page = TypeVar("Page", bound=PaginatedResult)
@@ -284,3 +285,19 @@ def plain_name(name: str) -> str:
 def is_destructive(tool: ServerTool) -> bool:
     """Return True if a server says that its tool may destroy something."""
     return tool.annotations.get("destructiveHint") is True and tool.annotations.get("readOnlyHint") is not True
+
+
+def find_tool(tools: Sequence[ServerTool], wanted: str) -> ServerTool:
+    """Return the tool of a name, or of `server/name` if several servers have it.
+
+    Raises `UsageError` if there is no such tool, with similar names, or if the name alone is ambiguous.
+    """
+    found = [tool for tool in tools if wanted in (tool.name, f"{tool.server}/{tool.name}")]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        names = ", ".join(visible(f"{tool.server}/{tool.name}") for tool in found)
+        raise UsageError(f"{quoted(wanted, 80)} is the name of several tools: write one of {names}")
+    near = visible(near_names(wanted, [tool.name for tool in tools]))
+    servers = ", ".join(dict.fromkeys(visible(tool.server) for tool in tools)) or "no server"
+    raise UsageError(f"{servers} has no tool {quoted(wanted, 80)}{near}")

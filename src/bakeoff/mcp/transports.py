@@ -35,7 +35,7 @@ from bakeoff.storage.redaction import Redactor
 
 CONNECT_SECONDS = 30.0
 ERROR_BYTES = 2000  # of the body of an error that are shown
-_ADVICE = "if it uses OAuth, log in with `bakeoff mcp login`; else give a token with --header or `headers`"
+_ADVICE = "give a token with --header or `headers`, or let `oauth` get one"
 FIRST_EVENT_BYTES = 1 << 16  # the first event of an SSE stream is one short path
 
 

@@ -8,7 +8,7 @@ from math import comb
 from bakeoff._kernel.text import count_of, visible
 from bakeoff.report.compare.within_run import CellsOf, by_key
 from bakeoff.report.formatting import NO_INTERVAL, percent, span
-from bakeoff.report.gates import GateEvidence
+from bakeoff.report.gates import GateEvidence, of_shard_alone
 from bakeoff.report.judges.calibration import Judgements, calibrated_pairs
 from bakeoff.report.summary import Comparisons, SubjectSummary, Summary
 from bakeoff.stats.cells import Cells
@@ -45,14 +45,14 @@ def run_evidence(summary: Summary, fail_under: float | None = None, *, controls:
 
     Failures of controls do not count unless `controls` says so. The run of a shard is judged for itself.
     """
-    judged = summary.judged
+    judged, alone = summary.judged, "" if summary.merged else of_shard_alone(summary.ledger.shards)
     found = GateEvidence(ledgers={"": summary.gated_ledger})
     if fail_under is None:
         tried = [one for one in judged if controls or not one.control]
         passed, failed = sum(one.passed for one in tried), sum(one.failed for one in tried)
         if not passed + failed:
-            return replace(found, sentence="there is no trial that could fail")
-        said = f"{passed:,} of {passed + failed:,} passed"
+            return replace(found, sentence=f"there is no trial that could fail{alone}")
+        said = f"{passed:,} of {passed + failed:,} passed{alone}"
         return replace(found, wanted=1.0, value=passed / (passed + failed), sentence=said)
     scored = sorted((one.score, _name(one)) for one in judged if one.score is not None)
     found = replace(found, wanted=fail_under, refused=len(scored) < len(judged))
@@ -60,7 +60,7 @@ def run_evidence(summary: Summary, fail_under: float | None = None, *, controls:
         return replace(found, best=1.0, sentence="nothing was scored")
     score, name = scored[0]
     lowest = f"the lowest score is {score:.3f} ({name})" if len(scored) > 1 else f"{name} scored {score:.3f}"
-    return replace(found, value=score, sentence=f"{lowest}, wanted {fail_under:g}")
+    return replace(found, value=score, sentence=f"{lowest}, wanted {fail_under:g}{alone}")
 
 
 def what_always_failed(summary: Summary) -> str:

@@ -7,19 +7,23 @@ A gate has failed if a wanted number is missed or a regression is shown. It is u
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from bakeoff._kernel.choices import ComparisonGate, UndecidableRule
+from bakeoff._kernel.model import FrozenModel, sparse_field
 from bakeoff._kernel.text import count_of, visible
 from bakeoff.report.formatting import percent
-from bakeoff.stats.comparison import Comparison
-from bakeoff.stats.gates import GateJudgement, GateVerdict, could_miss
-from bakeoff.stats.power import cases_to_pass
-from bakeoff.stats.within_cases import SeriesChange
-from bakeoff.storage.ledger import Ledger
+from bakeoff.storage.ledger import Ledger, ShardsHere
 from bakeoff.verdict import reaches
 
+if TYPE_CHECKING:  # pytest sessions without gates load this module, too
+    from bakeoff.report.blocks import Tone
+    from bakeoff.stats.comparison import Comparison
+    from bakeoff.stats.gates import GateJudgement
+    from bakeoff.stats.series import SeriesChange
+
 _MAX_NAMED = 5
+_MAX_SENTENCE = 500
 
 
 class GateState(StrEnum):
@@ -51,11 +55,19 @@ class GateState(StrEnum):
         return next((state for state in (cls.FAILED, cls.UNDECIDED) if state in found), cls.PASSED)
 
 
+GATE_TONES: "Mapping[GateState, Tone]" = {
+    GateState.PASSED: "pass",
+    GateState.FAILED: "fail",
+    GateState.UNDECIDED: "partial",
+}
+
+
 class GateDecision(NamedTuple):
-    """The result of a gate and the reason for it."""
+    """The result of a gate and the reason for it, which holds the warning of a gate that passed nevertheless."""
 
     state: GateState
     sentence: str
+    warning: str = ""
 
     @property
     def exit_code(self) -> int:
@@ -64,6 +76,50 @@ class GateDecision(NamedTuple):
 
     def __str__(self) -> str:
         return f"Gate {self.state}: {self.sentence}."
+
+
+class GateResult(FrozenModel):
+    """The result of one of several gates of a run, as files keep it; `met` is None if the gate is undecided."""
+
+    option: str
+    met: bool | None
+    sentence: str
+    warning: str = sparse_field("")  # a gate passed although this is wrong
+
+    @property
+    def state(self) -> GateState:
+        """Return the result as any gate has it."""
+        return GateState.of_met(self.met)
+
+    @property
+    def word(self) -> str:
+        """Return the result in a word; what is not passed is loud."""
+        return self.state.value if self.met else self.state.upper()
+
+
+def worst_last(gates: Iterable[GateResult]) -> list[GateResult]:
+    """Return the gates that passed, then the undecided ones and those that failed, which a reader must not miss."""
+    return sorted(gates, key=lambda gate: (not gate.met, gate.met is False))
+
+
+def gates_sentence(gates: Sequence[GateResult], shards: ShardsHere | None = None) -> str:
+    """Say whether the gates passed; name those that did not, and why the worst did not. Nothing without gates."""
+    if not gates:
+        return ""
+    *others, worst = worst_last(gates)
+    alone = of_shard_alone(shards)
+    if worst.met:
+        passed = "The gate passed" if not others else f"All {len(gates)} gates passed"
+        return " ".join([f"{passed}{alone}.", *(f"{gate.warning}." for gate in gates if gate.warning)])
+    missed = [f"{gate.option} {gate.word}" for gate in reversed(others) if not gate.met]
+    which = f"{len(missed) + 1} of {len(gates)} gates did not pass" if others else "The gate did not pass"
+    also = f"; also {', '.join(missed)}" if missed else ""
+    return f"{which}{alone}: {worst.option} {worst.word}: {visible(worst.sentence, _MAX_SENTENCE)}{also}."
+
+
+def of_shard_alone(shards: ShardsHere | None) -> str:
+    """Return words for a gate of one shard, which says nothing about the others; empty for a whole run."""
+    return f" for shard {', '.join(map(str, shards.numbers))} of {shards.of} alone" if shards and shards.missing else ""
 
 
 class GateRule(NamedTuple):
@@ -144,9 +200,9 @@ class GateEvidence:
     wanted: float | None = None
     value: float | None = None
     best: float | None = None
-    comparisons: Sequence[tuple[Comparison, GateJudgement]] = ()
+    comparisons: "Sequence[tuple[Comparison, GateJudgement]]" = ()
     rule: GateRule = _NO_RULE
-    series: Sequence[SeriesChange] = ()
+    series: "Sequence[SeriesChange]" = ()
     broken: Sequence[str] = ()
     refused: bool = False
     sentence: str = ""
@@ -176,7 +232,7 @@ def decide_gate(evidence: GateEvidence) -> GateDecision:
     if evidence.sentence and state is GateState.FAILED and evidence.rule.undecidable == "fail":
         said += "; undecidable counts as failed"
     warning = _warning(evidence) if state is GateState.PASSED else ""
-    return GateDecision(state, "; ".join(filter(None, (missing, said, warning, forgiven))))
+    return GateDecision(state, "; ".join(filter(None, (missing, said, warning, forgiven))), warning)
 
 
 def _warning(evidence: GateEvidence) -> str:
@@ -218,7 +274,10 @@ def _missing(evidence: GateEvidence) -> tuple[str, str]:
     return f"{words}{': ' if shown else ''}{shown}{'; …' if len(named) > _MAX_NAMED else ''}", ""
 
 
-def _decide_comparison(comparison: Comparison, ruling: GateJudgement, rule: GateRule) -> GateDecision:
+def _decide_comparison(comparison: "Comparison", ruling: "GateJudgement", rule: GateRule) -> GateDecision:
+    from bakeoff.stats.gates import GateVerdict, could_miss
+    from bakeoff.stats.power import cases_to_pass
+
     unpaired = "" if comparison.paired else ", although the cases differ"
     if ruling.refused:
         lost = comparison.difference is not None

@@ -4,7 +4,7 @@ in_order           orders runs by their start
 series_evidence    judges every subject of the baseline; `decide_gate` decides with what it returns
 judge_history      does both for the command line, as a `HistoryReport`; `describe_history` describes that as blocks
 
-One test looks at the whole series with one error rate: see `stats.within_cases.series_change`.
+One test looks at the whole series with one error rate: see `stats.series.series_change`.
 """
 
 from collections import Counter
@@ -32,14 +32,14 @@ from bakeoff.report.blocks import (
     Value,
     columns,
 )
-from bakeoff.report.compare.comparison import Arm, FileName, countable, judged_differently, read_arm
+from bakeoff.report.compare.arms import Arm, FileName, RunPair, countable, read_arm
 from bakeoff.report.formatting import UNKNOWN, percent, points, sentence, span, utc
-from bakeoff.report.gates import GateEvidence, GateState, Uncompared, decide_gate
+from bakeoff.report.gates import GATE_TONES, GateEvidence, GateState, Uncompared, decide_gate
 from bakeoff.report.readers import Source
 from bakeoff.report.summary import is_control
 from bakeoff.stats.cells import CaseKey, Cells
 from bakeoff.stats.intervals import ALPHA, Interval
-from bakeoff.stats.within_cases import SeriesChange, delay_of, mean_of, series_change
+from bakeoff.stats.series import SeriesChange, delay_of, mean_of, series_change
 from bakeoff.storage.run_folder import RunFolder
 
 _DROPS = (0.1, 0.2, 0.3, 0.5)  # the delay is stated for the first that would be found
@@ -53,11 +53,6 @@ _TONES: dict[RunState, Tone] = {
     "recovered": "pass",
     "incomplete": "lost",
     "not comparable": "lost",
-}
-_BADGES: dict[GateState, tuple[str, Tone]] = {
-    GateState.PASSED: ("Not worse", "pass"),
-    GateState.FAILED: ("Worse", "fail"),
-    GateState.UNDECIDED: ("Undecided", "partial"),
 }
 
 
@@ -154,20 +149,26 @@ def judge_history(
         subject: the only subject to judge; by default all of the baseline, without controls.
         common: the evidence that holds for every gate, such as what may be undecided.
     """
-    pinned = [] if baseline is None else [baseline.path.resolve()]
-    others = [source for source in sources if source.path.resolve() not in pinned]
-    runs = in_order([*others, baseline] if baseline is not None else others)
-    first = next((place for place, run in enumerate(runs) if run.source is baseline), 0)
-    subjects, evidence = series_evidence(runs[first:], common or GateEvidence(), subject)
+    runs, left_out = since_baseline(sources, baseline)
+    subjects, evidence = series_evidence(runs, common or GateEvidence(), subject)
     decision = decide_gate(evidence)
     return HistoryReport(
-        baseline=runs[first].label,
+        baseline=runs[0].label,
         subjects=tuple(subjects),
-        left_out=first,
+        left_out=left_out,
         state=decision.state,
         gate=decision.sentence,
         exit_code=decision.exit_code,
     )
+
+
+def since_baseline(sources: Sequence[Source], baseline: Source | None) -> tuple[list[SeriesRun], int]:
+    """Return the baseline, which may be one of the runs, and those after it; also the number of those before it."""
+    pinned = [] if baseline is None else [baseline.path.resolve()]
+    others = [source for source in sources if source.path.resolve() not in pinned]
+    runs = in_order([*others, baseline] if baseline is not None else others)
+    first = next((place for place, run in enumerate(runs) if run.source is baseline), 0)
+    return runs[first:], first
 
 
 def series_evidence(
@@ -249,7 +250,7 @@ def _checked(one: _ReadRun, first: Arm, common: GateEvidence) -> _ReadRun:
     """Return a run with the reason why it cannot be judged, if there is one."""
     if one.arm is None:
         return one
-    if differing := judged_differently(first, one.arm):
+    if differing := RunPair(first, one.arm).judged_differently:
         return one._replace(state="not comparable", problem="; ".join(map(str, differing)))
     ledger = one.arm.ledger.for_scores
     if ledger.gap or not common.allowed.covers(ledger.undecided, ledger.planned):
@@ -268,7 +269,7 @@ def _name(run: SeriesRun, arm: Arm) -> str:
 
 def _uncompared(first: Arm, runs: Sequence[tuple[SeriesRun, Cells]], *, known: bool) -> Uncompared:
     """Return the cases of the baseline that a later run lacks: the test uses the cases that all runs have."""
-    keys = [_key(key, known=known) for key in first.case_keys]
+    keys = [_key(key, known=known) for key in first.keys.values()]
     lacking = {key: run.label for run, cells in reversed(runs) for key in keys if key not in cells}
     return Uncompared(len(lacking), [f"{key.id}: not in {label}" for key, label in lacking.items()], len(keys))
 
@@ -289,9 +290,8 @@ def _finding(change: SeriesChange, runs: Sequence[SeriesRun], alpha: float, soon
     rate = f"one error rate of {100 * alpha:.2g} % for all looks"
     if change.found_at is None or change.since is None:
         return f"not worse than {runs[0].label} {over} ({rate}); {soon}"
-    chance = f"p = {change.p_value:.2g}, needed {change.spent:.2g}"
     lost = f"worse since {runs[change.since].dated}: {points(change.difference)} points"
-    found = f"{lost} (found at {runs[change.found_at].label}), {chance} ({rate})"
+    found = f"{lost} (found at {runs[change.found_at].label}), p = {change.p_value:.2g} ({rate})"
     if change.recovered_at is None:
         return f"{found}, {over}"
     return f"it was {found}, and recovered at {runs[change.recovered_at].label}; {soon}"
@@ -322,11 +322,11 @@ def _state(place: int, change: SeriesChange) -> RunState:
 
 
 def describe_history(report: HistoryReport, *, last: int | None = None) -> Report:
-    """Describe a series: the finding, and a plot and a table of the runs of each subject.
+    """Describe a series: the decision of the gate, and a plot and a table of the runs of each subject.
 
     With `last`, the table has only the baseline and so many of the last runs. All of them are judged nevertheless.
     """
-    badge, tone = _BADGES[report.state]
+    decided = report.state is not GateState.UNDECIDED
     several = len(report.subjects) > 1
     looks = max(len(one.runs) for one in report.subjects) - 1
     tiles = (
@@ -340,9 +340,12 @@ def describe_history(report: HistoryReport, *, last: int | None = None) -> Repor
         ("Gate", str(report.state), f"exit {report.exit_code} with --gate"),
     )
     sections = [_overview(report)] if several else []
-    sections += [_runs_of(one, number, several, last) for number, one in enumerate(report.subjects, 1)]
+    sections += [
+        _runs_of(one, number, last, decided=decided, several=several) for number, one in enumerate(report.subjects, 1)
+    ]
     title = ("History since ", Quote(report.baseline))
-    return Report(title, tuple(sections), badge, tone, f"Gate {report.state}: {report.gate}.", tiles)
+    said, tone = f"Gate {report.state}: {report.gate}.", GATE_TONES[report.state]
+    return Report(title, tuple(sections), f"Gate {report.state}", tone, tiles=tiles, decision=said)
 
 
 def _overview(report: HistoryReport) -> Section:
@@ -350,21 +353,28 @@ def _overview(report: HistoryReport) -> Section:
         (
             Datum(Quote(one.subject)),
             Datum("", trail=tuple(run.score for run in one.runs if run.score is not None)),
-            Datum("worse" if one.change.worse else "not worse", tone="fail" if one.change.worse else "pass"),
+            _state_datum("worse" if one.change.worse else "not worse", decided=report.state is not GateState.UNDECIDED),
         )
         for one in report.subjects
     )
     return Section("subjects", "Subjects", (Table(columns("Subject", "Scores", "State"), rows, "All subjects"),))
 
 
-def _runs_of(one: SubjectHistory, number: int, several: bool, last: int | None) -> Section:
+def _state_datum(state: RunState, note: str = "", *, decided: bool) -> Datum:
+    """Return the state of a run. While the gate is undecided, no run is shown to be no worse."""
+    if state == "not worse" and not decided:
+        return Datum("undecided", tone="partial", note="not shown to be worse, but something is missing")
+    return Datum(state, tone=_TONES[state], note=note)
+
+
+def _runs_of(one: SubjectHistory, number: int, last: int | None, *, decided: bool, several: bool) -> Section:
     titles = (
         *columns("Run", "Started", "Score>", "95 % interval>", "Cases>"),
         Column("Points", align="end", help="the difference from the baseline, over the cases that all runs have"),
         Column("State"),
     )
     kept = one.runs if last is None else (one.runs[0], *one.runs[1:][-last:])
-    rows = tuple(map(_row, kept))
+    rows = tuple(_row(run, decided=decided) for run in kept)
     notes = tuple(f"{run.state.capitalize()}: {visible(run.run, 80)}: {run.problem}." for run in kept if run.problem)
     dots = tuple(
         Point(place, run.score, run.run, y_interval=run.interval.ends if run.interval else None)
@@ -379,7 +389,7 @@ def _runs_of(one: SubjectHistory, number: int, several: bool, last: int | None) 
     return Section("runs", "Runs", blocks)
 
 
-def _row(run: HistoryRun) -> tuple[Value, ...]:
+def _row(run: HistoryRun, *, decided: bool) -> tuple[Value, ...]:
     return (
         Datum(Quote(run.run), source=run.path),
         Datum(_date(run.started), sort=run.started),
@@ -387,7 +397,7 @@ def _row(run: HistoryRun) -> tuple[Value, ...]:
         Datum(span(run.interval)),
         run.cases,
         Datum(points(run.difference), sort=run.difference),
-        Datum(run.state, tone=_TONES[run.state], note=run.problem),
+        _state_datum(run.state, run.problem, decided=decided),
     )
 
 

@@ -15,12 +15,19 @@ from bakeoff.errors import BakeoffError, UsageError
 from bakeoff.plan import Origin
 from bakeoff.report.answer import what_was_lost_unequally
 from bakeoff.report.blocks import Column, Datum, Phrase, Quote, Report, Section, Table, Value, columns
-from bakeoff.report.compare.comparison import FileName, case_keys, countable, judged_by, labelled_judgements
+from bakeoff.report.compare.arms import FileName, case_keys, countable, judged_by, labelled_judgements
 from bakeoff.report.formatting import UNKNOWN, cost, percent, replay_note, sentence, span, utc
 from bakeoff.report.judges.calibration import Judgements, calibrated_pairs
 from bakeoff.report.readers import Source
-from bakeoff.report.run_records import CostAndTime, CostsAndTimes
-from bakeoff.report.scores import SCORE_COLUMNS, name_datum, score_cells, tradeoff_plots
+from bakeoff.report.scores import (
+    SCORE_COLUMNS,
+    SHARE_COLUMNS,
+    name_datum,
+    proven_note,
+    score_cells,
+    share_cells,
+    tradeoff_plots,
+)
 from bakeoff.report.summary import RunTally, SubjectSummary, losses_of
 from bakeoff.stats.cells import CaseKey, Cells
 from bakeoff.stats.gates import UnequalLosses, unequal_losses
@@ -111,7 +118,6 @@ class _Candidate:
     planned: frozenset[CaseKey]  # the cases that it was to be tried on
     updated: float
     model: str | None
-    cost_and_time: CostAndTime
     judged_by: Mapping[str, str]
     judgements: Judgements
 
@@ -281,17 +287,14 @@ def _ranked(runs: Sequence[_Candidate], board: int) -> tuple[str | None, list[Le
         _entry(board, standing, chosen[standing.subject], corrected=corrected_by is not None).model_copy(
             update={
                 "ranked": place < len(ranked),
-                "passed_over": _later(histories[standing.subject], chosen[standing.subject][-1]),
+                "passed_over": sum(
+                    run.updated > chosen[standing.subject][-1].updated for run in histories[standing.subject]
+                ),
             }
         )
         for place, standing in enumerate(standings)
     ]
     return corrected_by, entries
-
-
-def _later(runs: Sequence[_Candidate], chosen: _Candidate) -> int:
-    """Return the number of runs that began after the chosen one."""
-    return sum(run.updated > chosen.updated for run in runs)
 
 
 def _price_and_time(found: _Candidate) -> tuple[float, float, str]:
@@ -302,13 +305,12 @@ def _price_and_time(found: _Candidate) -> tuple[float, float, str]:
 
 def _subjects_of(source: Source) -> Iterator[_Candidate]:
     plan = source.plan
-    tally, costs_and_times = RunTally(plan), CostsAndTimes(plan)
+    tally = RunTally(plan)
     updated: dict[str, float] = {}
     keys = case_keys(source, plan)
     judgements = labelled_judgements(source, plan, keys, only_labelled=True)
     for record in source.records():
         tally.add(record)
-        costs_and_times.add(record)
         judgements.add(record)
         updated[record.subject] = max(updated.get(record.subject, 0.0), record.started)
     planned = frozenset(keys.values())
@@ -325,7 +327,6 @@ def _subjects_of(source: Source) -> Iterator[_Candidate]:
             judgements=judgements,
             updated=updated.get(spec.name, 0.0),
             model=model if isinstance(model, str) else None,
-            cost_and_time=costs_and_times.by_subject[spec.name],
         )
 
 
@@ -335,7 +336,7 @@ def _entry(board: int, standing: Standing, runs: list[_Candidate], *, corrected:
     return LeaderboardEntry(
         board=board,
         standing=standing,
-        summary=found.summary.model_copy(update={"costs": {}, **scores}),  # files do not have them
+        summary=found.summary.model_copy(update={"costs": {}, "times": {}, **scores}),  # files do not have them
         model=found.model,
         source=found.source.name,
         path=str(found.source.path),
@@ -344,8 +345,8 @@ def _entry(board: int, standing: Standing, runs: list[_Candidate], *, corrected:
         ledger=found.summary.ledger,
         updated=found.updated or None,
         history=tuple(run.summary.score for run in runs if run.summary.score is not None),
-        cost_interval=found.cost_and_time.costs.interval(),
-        time_interval=found.cost_and_time.times.interval(),
+        cost_interval=found.summary.cost_interval,
+        time_interval=found.summary.time_interval,
     )
 
 
@@ -362,12 +363,10 @@ RANK_NOTE = (
 
 
 def describe_leaderboard(board: Leaderboard) -> Report:
-    """Describe the rankings and the runs behind them; tied groups and plots are on the page only."""
+    """Describe the rankings and the runs behind them; plots are on the page only."""
     chapters = [section for number in range(1, len(board.boards) + 1) for section in _chapter(board, number)]
-    sections = (*chapters, _provenance(board), _left_out(board))
-    return Report(
-        "Leaderboard", tuple(section for section in sections if section), headline=_headline(board), tiles=_tiles(board)
-    )
+    sections = (*chapters, _provenance(board))
+    return Report("Leaderboard", sections, headline=_headline(board), tiles=_tiles(board))
 
 
 def _chapter(whole: Leaderboard, number: int) -> Iterator[Section]:
@@ -382,7 +381,7 @@ def _chapter(whole: Leaderboard, number: int) -> Iterator[Section]:
         *_notes(entries),
         *(_common_notes(whole) if number == len(whole.boards) else ()),
     ]
-    found = [section for section in (_ranking(entries, notes), _groups(entries), plots) if section]
+    found = [section for section in (_ranking(entries, notes), plots) if section]
     if len(whole.boards) == 1:
         yield from found
         return
@@ -459,22 +458,25 @@ def _names(names: list[str]) -> str:
 
 
 def _ranking(entries: Sequence[LeaderboardEntry], notes: Sequence[Phrase]) -> Section:
+    split = any(entry.summary.tests for entry in entries)
     titles = (
         Column("Subject"),
         *RANK_COLUMNS,
         *SCORE_COLUMNS,
+        *(SHARE_COLUMNS if split else ()),
         Column("Per trial", align="end", help="the mean cost of a finished trial", short="Per\ntrial", drop=7),
     )
-    rows = tuple(_row(entry) for entry in entries)
+    rows = tuple(_row(entry, split=split) for entry in entries)
     table = Table(titles, rows, "Subjects, best first", tuple(notes))
     return Section("ranking", "Ranking", (table,))
 
 
-def _row(entry: LeaderboardEntry) -> tuple[Value, ...]:
+def _row(entry: LeaderboardEntry, *, split: bool) -> tuple[Value, ...]:
     return (
         name_datum(entry.summary),
         *rank_cells(entry),
         *score_cells(entry.summary, entry.threshold),
+        *(share_cells(entry.summary) if split else ()),
         Datum(cost(entry.summary.cost_per_trial), sort=entry.summary.cost_per_trial),
     )
 
@@ -506,6 +508,7 @@ def _notes(entries: Sequence[LeaderboardEntry]) -> Iterator[Phrase]:
     if any(entry.summary.not_needed for entry in entries):
         yield "Some runs ended when they were decided: intervals and groups assume a fixed number of cases."
     yield from unfinished_notes(entries)
+    yield from proven_note(entry.summary.proven_tests for entry in entries)
     if replayed := sum(entry.summary.replayed for entry in entries):
         note = replay_note(replayed, sum(entry.summary.finished for entry in entries))
         yield f"{note}: their cost and time are those of the recording."
@@ -538,37 +541,6 @@ def _common_notes(board: Leaderboard) -> Iterator[Phrase]:
         yield ("Not read: ", Quote(problem))
 
 
-def _groups(entries: Sequence[LeaderboardEntry]) -> Section | None:
-    """List the members of each group, unless there is only one subject."""
-    members: dict[int, list[LeaderboardEntry]] = {}
-    for entry in entries:
-        for group in entry.standing.groups:
-            members.setdefault(group, []).append(entry)
-    if len(entries) < 2 or not members:
-        return None
-    rows = tuple(_group_row(group, members[group]) for group in sorted(members))
-    titles = columns("Group", "Cannot be told apart", "Subjects>", "Ranks>", "Scores>")
-    lead = (
-        "Every pair was compared case by case, with p-values adjusted by Holm's method. A subject may be in two groups."
-    )
-    table = Table(titles, rows, "Groups of subjects that cannot be told apart")
-    return Section("groups", "Tied groups", (table,), lead, page_only=True)
-
-
-def _group_row(group: int, entries: list[LeaderboardEntry]) -> tuple[Value, ...]:
-    best, worst = min(entry.standing.best for entry in entries), max(entry.standing.worst for entry in entries)
-    scores = [entry.standing.score for entry in entries]
-    low, high = percent(min(scores)), percent(max(scores))
-    names = _names([entry.standing.subject for entry in entries])
-    return (
-        Datum(letter(group), sort=group, tone="strong"),
-        names if len(entries) > 1 else Datum(f"{names} differs from all others", tone="muted"),
-        len(entries),
-        Datum(str(best) if best == worst else f"{best}–{worst}", sort=best),
-        Datum(high if low == high else f"{low} – {high}", sort=max(scores)),
-    )
-
-
 def _provenance(board: Leaderboard) -> Section:
     titles = (
         *columns("Subject", "Run"),
@@ -596,10 +568,3 @@ def _history(entry: LeaderboardEntry) -> Datum:
     trail = tuple(min(1.0, max(0.0, score)) for score in entry.history)
     scores = ", ".join(percent(score) for score in entry.history[-_MAX_NAMED:])
     return Datum(runs, sort=len(entry.history), trail=trail if len(trail) > 1 else (), note=scores)
-
-
-def _left_out(board: Leaderboard) -> Section | None:
-    rows: list[tuple[Value, ...]] = [(Quote(name), _WHY_LEFT_OUT) for name in board.left_out]
-    rows += [(visible(problem, 500), "cannot be read") for problem in board.unreadable]
-    table = Table(columns("Name", "Reason"), tuple(rows), "Not ranked")
-    return Section("left-out", "Left out", (table,), page_only=True) if rows else None

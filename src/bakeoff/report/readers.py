@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import ClassVar, Literal, Protocol
 
 from pydantic import ValidationError
 
@@ -22,13 +22,16 @@ from bakeoff._kernel.text import visible
 from bakeoff.errors import RunFolderError, UsageError
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import Record
+from bakeoff.report.gates import GateResult, GateState
+from bakeoff.report.summary import Outcome, Summary
 from bakeoff.storage.journal import Entry, JournalMark, implausible_number, read_journal, read_journal_backwards
 from bakeoff.storage.journal_lines import Damage
 from bakeoff.storage.ledger import Ledger
-from bakeoff.storage.object_store import is_store_address
 from bakeoff.storage.run_folder import LATEST, RunFolder, find_run
+from bakeoff.storage.store_copy import is_store_address
 
 GROUP = "bakeoff.readers"
+CONCLUSION = ("ledger", "gates")  # facts in the last entry of a journal
 _FOREIGN_LOGS = EntryPoint("foreign-logs", "bakeoff.logs.reader:ForeignLogReader", GROUP)
 _MAX_WORDS = 5  # sandboxes or versions that are listed
 _MAX_REASON_LENGTH = 300
@@ -51,7 +54,27 @@ class Circumstances(FrozenModel):
     sandboxes: tuple[str, ...] = ()
     versions: tuple[str, ...] = ()  # of bakeoff
     damaged: int = 0  # unreadable entries, which are not counted
-    ledger: Ledger | None = None  # of the whole file, where it says what was planned
+    ended: bool = True  # False: a journal has no end, because its process was killed or still runs
+    ledger: Ledger | None = None  # of the whole run, where it says what was planned
+    gates: tuple[GateResult, ...] = ()  # that its command or session judged
+
+    def ledger_of(self, plan: Plan, counted: Ledger) -> Ledger:
+        """Return what was planned and what became of it: as the run itself says it, or as counted from its records.
+
+        The plan of a pytest session that was killed does not tell what it would have run.
+        """
+        return self.ledger or counted.model_copy(update={"ended": counted.ended and (self.ended or not plan.sparse)})
+
+    def state_of(self, plan: Plan, summary: Summary) -> Outcome | Literal["undecided"]:
+        """Return the verdict on a whole run: that of its gates, or of its trials. What lacks something never passes."""
+        if self.gates:
+            return GateState.worst(gate.state for gate in self.gates).value
+        ledger = self.ledger_of(plan, summary.gated_ledger)
+        lacking = ledger.gap is not None or bool(ledger.undecided)
+        return "incomplete" if lacking and summary.outcome in ("passed", "recorded") else summary.outcome
+
+
+_NOTHING_KNOWN = Circumstances()
 
 
 class Reader(Protocol):
@@ -129,6 +152,7 @@ class RecordsInMemory:
 
     description: Description
     records: Callable[[], Iterator[Record]]
+    known: Circumstances = _NOTHING_KNOWN
     what: ClassVar[str] = "records of a run"
 
     def recognises(self, path: Path) -> bool:  # noqa: ARG002 - the signatures of a reader
@@ -138,7 +162,7 @@ class RecordsInMemory:
         return self.description
 
     def circumstances(self, path: Path) -> Circumstances:  # noqa: ARG002
-        return Circumstances()
+        return self.known
 
     def read(self, path: Path) -> Iterator[Record]:  # noqa: ARG002
         return self.records()
@@ -325,15 +349,27 @@ def is_log(path: Path) -> bool:
 def _circumstances(entries: Iterator[Entry]) -> Circumstances:
     sandboxes: dict[str, None] = {}
     versions: dict[str, None] = {}
-    damaged = 0
+    damaged, last = 0, None
     for entry in entries:
+        last = entry
         if isinstance(entry, Damage):
             damaged += 1
         elif isinstance(entry, JournalMark) and entry.kind == "start":
             for words, key in ((sandboxes, "sandbox"), (versions, "bakeoff")):
                 if entry.facts.get(key) is not None and len(words) < _MAX_WORDS:
                     words[str(entry.facts[key])] = None
-    return Circumstances(sandboxes=tuple(sandboxes), versions=tuple(versions), damaged=damaged)
+    found = {"sandboxes": tuple(sandboxes), "versions": tuple(versions), "damaged": damaged}
+    return circumstances_at(last).model_copy(update=found)
+
+
+def circumstances_at(last: Entry | None) -> Circumstances:
+    """Return what the last entry of a journal tells: whether its process ended, and the gates that it judged."""
+    if not isinstance(last, JournalMark) or last.kind != "end":
+        return Circumstances(ended=False)
+    try:
+        return Circumstances.model_validate({name: last.facts[name] for name in CONCLUSION if name in last.facts})
+    except ValidationError:
+        return Circumstances(ended=False)
 
 
 def _latest(path: Path) -> Iterator[Record]:

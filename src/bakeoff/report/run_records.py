@@ -1,21 +1,15 @@
-"""Collect records while they stream by, without holding them in memory.
-
-RunRecords      gives them back in the order of their plan, whatever order they came in
-CostsAndTimes   computes intervals of the mean cost and time of a trial, for the whiskers of plots
-"""
+"""Collect records while they stream by, without holding them in memory, and return them in the order of their plan."""
 
 import tempfile
 from array import array
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Self
 
-from bakeoff.plan import CLUSTER_TAG, Case, Plan, SubjectSpec
+from bakeoff.plan import Case, Plan, SubjectSpec
 from bakeoff.record import Record
 from bakeoff.report.summary import CaseVerdicts, RunTally, Summary, is_control
 from bakeoff.stats.cells import Cell
-from bakeoff.stats.intervals import Interval, amount_interval
 from bakeoff.verdict import CaseVerdict, Verdict
 
 _VERDICTS = tuple(Verdict)
@@ -107,50 +101,3 @@ class RunRecords:
         """Return a number that holds round and verdict, and the place, of each record of a case, round by round."""
         packed = self._places.get((subject, case), ())
         return sorted(zip(packed[::2], packed[1::2], strict=True))
-
-
-@dataclass(slots=True)
-class CaseSums:
-    """The number and the sum of the trials of each case, or of each cluster if cases are tagged."""
-
-    by_unit: dict[str, tuple[int, float]] = field(default_factory=dict)
-
-    def add(self, unit: str, value: float) -> None:
-        """Add the cost or time of one trial to the sum of its case or cluster."""
-        trials, total = self.by_unit.get(unit, (0, 0.0))
-        self.by_unit[unit] = trials + 1, total + value
-
-    def interval(self) -> Interval | None:
-        """Return the interval of the mean of a trial, or None if nothing varies or there is only one case.
-
-        Trials of a case are not independent: cases, or clusters of them, are the units.
-        """
-        units = self.by_unit.values()
-        return amount_interval([count for count, _ in units], [total for _, total in units])
-
-
-@dataclass(slots=True)
-class CostAndTime:
-    """One subject's cost and time by case."""
-
-    costs: CaseSums = field(default_factory=CaseSums)
-    times: CaseSums = field(default_factory=CaseSums)
-
-
-class CostsAndTimes:
-    """Collect the cost and time of every subject while records stream by."""
-
-    def __init__(self, plan: Plan) -> None:
-        # A case may have the same name as a cluster.
-        self._units = {
-            case.id: f"cluster {tag}" if (tag := case.tags.get(CLUSTER_TAG)) is not None else f"case {case.id}"
-            for case in plan.cases
-        }
-        self.by_subject = {spec.name: CostAndTime() for spec in plan.subjects}
-
-    def add(self, record: Record) -> None:
-        """Add the cost of any trial, and the time of a scored one."""
-        cost_and_time, unit = self.by_subject[record.subject], self._units[record.case]
-        cost_and_time.costs.add(unit, record.used.cost or 0.0)
-        if record.verdict.counts and record.value is not None and record.timed:
-            cost_and_time.times.add(unit, record.seconds)

@@ -41,6 +41,7 @@ from bakeoff.report.scores import (
     UNIT_TESTS_COLUMN,
     best_first,
     name_datum,
+    proven_note,
     score_cells,
     share_cells,
     unit_tests_datum,
@@ -164,6 +165,7 @@ def _notes(summary: Summary) -> Iterator[str]:
         yield "Controls test the cases; their failures do not count."
     if any(one.tests for one in subjects):
         yield "Visible and hidden: the tests that passed, of those that subjects saw and of those that they did not."
+    yield from proven_note(one.proven_tests for one in subjects)
     if estimated := sum(one.estimated for one in subjects):
         yield f"≈: in {count_of(estimated, 'trial')} a provider sent no usage: tokens and cost are estimates."
     if summary.replayed:

@@ -1,9 +1,10 @@
 """The columns, cells and plots of scores that all reports share."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from bakeoff._kernel.text import count_of, visible
+from bakeoff.record import ProvenTests
 from bakeoff.report.blocks import (
     Axis,
     Column,
@@ -69,6 +70,12 @@ def unit_tests_datum(summary: SubjectSummary) -> Datum:
     return Datum(
         percent(share), sort=share, note=f"{found.passed:,} of {count_of(found.total, 'test')}" if found else ""
     )
+
+
+def proven_note(known: Iterable[ProvenTests | None]) -> Iterator[str]:
+    """Yield how many of the tests behind scores are proven, where that is known of any."""
+    if found := max((each for each in known if each), key=lambda each: each.total, default=None):
+        yield f"{found}: wrong answers fail them, whatever they report." if found.proven else f"The tests are {found}."
 
 
 def share_cells(summary: SubjectSummary) -> tuple[Value, ...]:

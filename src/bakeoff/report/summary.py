@@ -3,6 +3,8 @@
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import reduce
+from operator import add
 from statistics import fmean
 from typing import Literal
 
@@ -11,13 +13,24 @@ from pydantic import Field
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import visible
 from bakeoff.plan import CLUSTER_TAG, CONTROLS, PassRule, Plan, SubjectSpec
-from bakeoff.record import BROKEN, NO_USAGE, OPENED, Answers, Failure, Record, TestShares, UnitTests, Usage
+from bakeoff.record import (
+    BROKEN,
+    NO_USAGE,
+    OPENED,
+    Answers,
+    Failure,
+    ProvenTests,
+    Record,
+    TestShares,
+    UnitTests,
+    Usage,
+)
 from bakeoff.report.reasons import normalised
 from bakeoff.stats.cells import CaseKey, Cell, Cells
 from bakeoff.stats.gates import Losses, unequal_losses
 from bakeoff.stats.gates import UnequalLosses as UnequalLosses
 from bakeoff.stats.intervals import Interval as Interval  # doors write these types into their files
-from bakeoff.stats.intervals import score_interval
+from bakeoff.stats.intervals import amount_interval, score_interval
 from bakeoff.stats.rounds import PassK as PassK
 from bakeoff.stats.rounds import pass_at_k, pass_hat_k
 from bakeoff.stats.sequential import PairDecision, PairDecisions, SequentialDecision
@@ -31,6 +44,9 @@ _MAX_REASONS = 5  # of lost trials, for each subject
 _MAX_ROUNDS_SHARED = 10_000  # different ones
 _REASON = 200  # characters
 _TRACEBACK = "Traceback (most recent call last):"
+
+AmountsByUnit = dict[str, tuple[int, float]]
+"""The number of trials and the sum of an amount, by case, or by cluster if cases are tagged."""
 
 Outcome = Literal["passed", "failed", "incomplete", "recorded"]
 
@@ -107,6 +123,7 @@ class SubjectSummary(FrozenModel):
     replayed: int = 0  # trials whose model answers came from recordings, at least in part
     recorded: int = 0  # trials that were answered live, and whose answers were kept for replays
     unit_tests: UnitTests | None = None  # where a scorer counts them one by one
+    proven_tests: ProvenTests | None = None  # of all its cases, where tests are graded
     tests: TestShares | None = None  # where a share of the tests was hidden from the subjects
     visible_score: float | None = None  # the share of the visible tests that passed
     hidden_score: float | None = None
@@ -119,7 +136,8 @@ class SubjectSummary(FrozenModel):
     shards: ShardsHere | None = None  # the parts of a plan that ran apart which are here; None: it is whole
     pass_at_k: PassK | None = None  # one of all rounds passes; over the cases of which no round was lost
     pass_hat_k: PassK | None = None  # all rounds pass
-    costs: dict[str, tuple[int, float]] = Field(default={}, exclude=True)  # trials and their cost, by case or cluster
+    costs: AmountsByUnit = Field(default={}, exclude=True)  # of all trials whose cost is known
+    times: AmountsByUnit = Field(default={}, exclude=True)  # of the scored trials whose time is known
 
     @property
     def finished(self) -> int:
@@ -147,6 +165,16 @@ class SubjectSummary(FrozenModel):
         )
 
     @property
+    def cost_interval(self) -> Interval | None:
+        """Return the interval of the mean cost of a trial, or None if nothing varies or there is only one case."""
+        return _amount_interval(self.costs)
+
+    @property
+    def time_interval(self) -> Interval | None:
+        """Return the interval of the mean time of a scored trial, or None as for the cost."""
+        return _amount_interval(self.times)
+
+    @property
     def cost_per_trial(self) -> float | None:
         """Return the mean cost of a finished trial, or None if no cost is known."""
         return self.spent.cost / self.finished if self.finished and self.spent.cost is not None else None
@@ -155,6 +183,11 @@ class SubjectSummary(FrozenModel):
     def missing(self) -> int:
         """Return the number of trials without a record that are still to be run."""
         return self.planned - self.finished - self.not_needed
+
+
+def _amount_interval(amounts: AmountsByUnit) -> Interval | None:
+    """Return the interval of a mean. Trials of a case are not independent: cases or clusters are the units."""
+    return amount_interval([count for count, _ in amounts.values()], [total for _, total in amounts.values()])
 
 
 class Comparisons(FrozenModel):
@@ -354,6 +387,7 @@ class _Tally:
         self.tried = array("L", self.counts)  # the rounds of each case that passed or failed
         self.passes = array("L", self.counts)
         self.costs: dict[int, tuple[int, float]] = {}  # trials and their cost, by the place of the case
+        self.times: dict[int, tuple[int, float]] = {}
         self.rounds = [[0.0, 0] for _ in range(rounds if rounds <= MAX_ROUNDS else 0)]  # total and count of each
         self.verdicts: Counter[Verdict] = Counter()
         self.judged: Counter[Verdict] = Counter()  # of trials, and of cases with a rule of their own
@@ -371,8 +405,11 @@ class _Tally:
         self.watched = self.opened = self.estimated = 0
         self.tests: TestShares | None = None
         self.unit_tests: UnitTests | None = None
+        self.proven: dict[int, ProvenTests] = {}  # by the place of the case
 
-    def _add_tests(self, record: Record) -> None:
+    def _add_tests(self, record: Record, place: int) -> None:
+        if (proven := record.proven_tests) is not None:
+            self.proven[place] = proven
         if (shares := record.test_shares) is not None:
             self.tests = shares if self.tests is None else self.tests + shares
         if (counted := record.unit_tests) is not None:
@@ -402,9 +439,7 @@ class _Tally:
         self._add_error(record.failure)
         self.bound = self.bound or record.bound
         self.spent.add(record.used)
-        if record.used.cost is not None:
-            trials, paid = self.costs.get(place, (0, 0.0))
-            self.costs[place] = trials + 1, paid + record.used.cost
+        _add_amount(self.costs, place, record.used.cost)
         self.judging.add(record.judging)
         self.answers[record.answers] += 1
         self.estimated += record.usage_is_estimated
@@ -416,11 +451,12 @@ class _Tally:
             self.passes[place] += verdict is Verdict.PASS
         scored = value is not None and verdict.counts
         if verdict.counts:
-            self._add_tests(record)
+            self._add_tests(record, place)
         if scored:
             self.scored += 1
             self.seconds += record.seconds
             self.timed += record.timed
+            _add_amount(self.times, place, record.seconds if record.timed else None)
             if 0 <= record.round < len(self.rounds):
                 self.rounds[record.round][0] += value or 0.0
                 self.rounds[record.round][1] += 1
@@ -437,6 +473,12 @@ class _Tally:
         self.totals[place] += value
         self.squares[place] += value * value
         self.counts[place] += 1
+
+
+def _add_amount(amounts: dict[int, tuple[int, float]], place: int, value: float | None) -> None:
+    if value is not None:
+        trials, total = amounts.get(place, (0, 0.0))
+        amounts[place] = trials + 1, total + value
 
 
 class RunTally:
@@ -553,6 +595,7 @@ class RunTally:
             replayed=tally.answers["replayed"],
             recorded=tally.answers["recorded"],
             unit_tests=tally.unit_tests,
+            proven_tests=reduce(add, tally.proven.values()) if tally.proven else None,
             tests=tally.tests,
             visible_score=tally.tests and tally.tests.visible,
             hidden_score=tally.tests and tally.tests.hidden,
@@ -568,12 +611,13 @@ class RunTally:
             shards=_shards_of(self._plan),
             pass_at_k=pass_at_k(passes, rounds) if passes else None,
             pass_hat_k=pass_hat_k(passes, rounds) if passes else None,
-            costs=self._costs(tally),
+            costs=self._by_unit(tally.costs),
+            times=self._by_unit(tally.times),
         )
 
-    def _costs(self, tally: _Tally) -> dict[str, tuple[int, float]]:
-        found: dict[str, tuple[int, float]] = {}
-        for place, (trials, paid) in tally.costs.items():
+    def _by_unit(self, amounts: Mapping[int, tuple[int, float]]) -> AmountsByUnit:
+        found: AmountsByUnit = {}
+        for place, (trials, paid) in amounts.items():
             case = self._plan.cases[place]
             tag = case.tags.get(CLUSTER_TAG)
             unit = f"case {case.id}" if tag is None else f"cluster {tag}"  # a case may have the name of a cluster

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from bakeoff.scorers.checks import *  # noqa: F403
     from bakeoff.scorers.command import *  # noqa: F403
     from bakeoff.scorers.judge import *  # noqa: F403
+    from bakeoff.scorers.mcp.scorer import *  # noqa: F403
     from bakeoff.scorers.measures import *  # noqa: F403
     from bakeoff.scorers.model_judge import *  # noqa: F403
     from bakeoff.scorers.questions import *  # noqa: F403

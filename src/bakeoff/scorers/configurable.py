@@ -12,7 +12,7 @@ from bakeoff.plan import Case, ScorerSpec, check_options, read_options
 from bakeoff.protocols import ScoreInput
 from bakeoff.record import Score
 
-_NO_OPTIONS = ("name", "only_recordings")  # fields that a plan sets in other ways
+_NO_OPTIONS = ("name", "only_recordings", "suite")  # fields that a plan sets in other ways
 
 
 class ConfigurableScorer:
@@ -56,7 +56,7 @@ class ComparingScorer(ConfigurableScorer):
 
     def can_score(self, case: Case) -> bool:
         """Return True if the case has an expected output."""
-        return case.expected is not None
+        return case.expected_answer is not None
 
     async def __call__(self, given: ScoreInput) -> Score:
         if given.expected is None:

@@ -1,16 +1,17 @@
 """Read scorers that a file names: a kind with its options, checked and built, each problem with its place."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
-from pydantic import Field, JsonValue, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, JsonValue, ValidationError, model_serializer, model_validator
 
 from bakeoff._kernel.imports import import_target, revision_of
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import near_names, shown
 from bakeoff._kernel.yaml import ConfigError, Key, PlacedYaml
 from bakeoff.errors import UsageError
-from bakeoff.plan import ScorerSpec
-from bakeoff.protocols import ModelJudge, Scorer
+from bakeoff.plan import Case, ScorerSpec
+from bakeoff.protocols import Checking, ModelJudge, Scorer, SelectiveScorer
 from bakeoff.scorers.configurable import NAMED_FUNCTION
 from bakeoff.scorers.model_judge import ModelScorer
 from bakeoff.scorers.registry import ScorerKind, scorer_kinds
@@ -37,6 +38,16 @@ class ScorerEntry(FrozenModel):
             told = f"has {', '.join(map(str, kinds))}" if kinds else "has no kind"
             raise ValueError(f"a scorer is one kind with its options, and this {told}: write `- contains: {{…}}`")
         return {"kind": kinds[0], "options": value[kinds[0]], **{k: v for k, v in value.items() if k == "name"}}
+
+    @model_serializer
+    def _as_written(self) -> dict[str, JsonValue]:
+        return {self.kind: self.options, **({"name": self.name} if self.name is not None else {})}
+
+
+ScorerEntries = Annotated[
+    tuple[ScorerEntry, ...], BeforeValidator(lambda value: value if isinstance(value, list | tuple) else [value])
+]
+"""The scorers of a file or a case: a list, or one alone."""
 
 
 _NEEDS_HIDDEN_FILES = "command"
@@ -142,6 +153,18 @@ class ScorerReader:
             if isinstance(scorer, ModelJudge):
                 why = [problem for model in self._models if (problem := scorer.self_judging_problem(model))]
                 self._problems += [placed.problem(place, problem) for problem in why[:1]]
+
+
+def scoring_problem(case: Case, scorers: Sequence[Scorer]) -> str | None:
+    """Say why a case cannot be scored; None if it can."""
+    for scorer in scorers:
+        if isinstance(scorer, Checking) and (problem := scorer.check(case)):
+            return f"{scorer.name}: {problem}"
+    selective = [scorer for scorer in scorers if isinstance(scorer, SelectiveScorer)]
+    if scorers and len(selective) == len(scorers) and not any(scorer.can_score(case) for scorer in selective):
+        names = ", ".join(scorer.name for scorer in selective)
+        return f"has no `expected`, which {names} would compare the answer with: write one, or use another scorer"
+    return None
 
 
 def _code_or_model(entry: ScorerEntry) -> Key:

@@ -142,7 +142,7 @@ class Factuality(_ChoosingJudge, ComparingScorer):
 
     def check(self, case: Case) -> str | None:
         """Refuse an expected answer without text, with which a judge could not compare anything."""
-        return _BLANK if _is_blank(case.expected) else None
+        return _BLANK if _is_blank(case.expected_answer) else None
 
     async def compare(self, given: ScoreInput) -> Score:
         if _is_blank(given.expected):
@@ -214,7 +214,7 @@ class Preference(ModelScorer):
 
     def can_score(self, case: Case) -> bool:
         """Return True if there is another answer to compare with."""
-        return self.over != "expected" or case.expected is not None
+        return self.over != "expected" or case.expected_answer is not None
 
     async def __call__(self, given: ScoreInput) -> Score:
         other = given.expected if self.over == "expected" else given.row.get(self.over)

@@ -5,7 +5,7 @@ import re
 from collections.abc import AsyncIterator, Container, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pydantic import JsonValue
 from pydantic_ai.messages import ModelMessage, ModelRequest, SystemPromptPart, TextPart, UserPromptPart
@@ -25,6 +25,13 @@ from bakeoff.protocols import ON_DEMAND, ScoreInput, Task
 from bakeoff.replay.store import recordings_of
 from bakeoff.scorers.model_judge import object_schema
 from bakeoff.scorers.values import read_json
+
+if TYPE_CHECKING:
+    from bakeoff.scorers.mcp.scorer import CallGrader
+    from bakeoff.scorers.model_judge import ModelScorer
+
+Asker: TypeAlias = "ModelScorer | CallGrader"
+"""A scorer that asks a model: it has the access to its provider, and the settings of each call."""
 
 _PROFILED = {"anthropic": "anthropic", "openrouter": "openrouter", "gateway": "vercel"}
 """Providers of models with and without schemas, with their names in pydantic-ai."""
@@ -89,27 +96,6 @@ def choice_question(criteria: str, choices: Mapping[str, str], longest: int, pro
 
 class UnreadableVerdict(GraderError):
     """A judge's answer does not fit the schema that it was given."""
-
-
-class Asker(Protocol):
-    """A scorer that asks a model: its provider, and the settings of each call.
-
-    With `only_recordings`, nothing is asked that was not recorded. A `temperature` or `max_tokens` of None leaves the
-    choice to the provider. `repeats` is how often each question is asked; `name` is the name of the score.
-    """
-
-    @property
-    def access(self) -> ProviderAccess: ...
-    @property
-    def only_recordings(self) -> bool: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def temperature(self) -> float | None: ...
-    @property
-    def max_tokens(self) -> int | None: ...
-    @property
-    def repeats(self) -> int: ...
 
 
 def access_to(model: str, environment: Mapping[str, str]) -> ProviderAccess:

@@ -270,14 +270,25 @@ class AskingScorer(ModelScorer, ABC):
     """A scorer with a question of its own. Subclasses say what is shown, what is answered, and what that is worth."""
 
     PROMPT: ClassVar[str]
+    SHOWN: ClassVar[tuple[Literal["context", "question", "reference", "answer"], ...]] = ()
 
     def instructions(self) -> str:
         """Return what the judge is asked."""
         return self.prompt or self.PROMPT
 
-    @abstractmethod
     def texts(self, given: ScoreInput) -> dict[str, str]:
-        """Return the texts that are shown, by their names. Raise GraderError if the case lacks one."""
+        """Return the texts that are shown, by their names; a missing reference is left out.
+
+        Raise GraderError if the case lacks another one.
+        """
+        values = {"question": given.input, "reference": given.expected, "answer": given.output}
+        found: dict[str, str] = {}
+        for name in self.SHOWN:
+            if name == "context":
+                found |= material(given, ("context",))
+            elif name != "reference" or given.expected is not None:
+                found[name] = as_text(values[name])
+        return found
 
     @abstractmethod
     def schema(self, texts: Mapping[str, str]) -> dict[str, Any]:

@@ -24,14 +24,12 @@ from bakeoff.scorers.model_judge import (
     Shown,
     flagged,
     flags,
-    material,
     object_schema,
     question_and_answer,
     shown_turns,
     turns_of,
 )
 from bakeoff.scorers.registry import scorer
-from bakeoff.scorers.text import as_text
 
 
 @scorer("faithfulness")
@@ -44,11 +42,8 @@ class Faithfulness(ListingScorer):
         "the passages; what you know yourself does not count."
     )
     ITEMS: ClassVar = ("claims", "claim", "supported")
+    SHOWN: ClassVar = ("context", "question", "answer")
     name: str = "faithfulness"
-
-    def texts(self, given: ScoreInput) -> dict[str, str]:
-        """Show the passages of the context, the question and the answer."""
-        return {**material(given, ("context",)), "question": as_text(given.input), "answer": as_text(given.output)}
 
 
 @scorer("answer_relevance")
@@ -61,10 +56,8 @@ class AnswerRelevance(ListingScorer):
         "it is true or not. Small talk, repetition and matters that were not asked for are not."
     )
     ITEMS: ClassVar = ("statements", "statement", "relevant")
+    SHOWN: ClassVar = ("question", "answer")
     name: str = "answer_relevance"
-
-    def texts(self, given: ScoreInput) -> dict[str, str]:
-        return {"question": as_text(given.input), "answer": as_text(given.output)}
 
 
 @scorer("context_recall")
@@ -77,15 +70,12 @@ class ContextRecall(ListingScorer):
         "passages."
     )
     ITEMS: ClassVar = ("statements", "statement", "supported")
+    SHOWN: ClassVar = ("context", "question", "reference")
     name: str = "context_recall"
 
     def unscored(self, given: ScoreInput) -> str | None:
         """Leave cases without an expected answer unscored."""
         return "the case has no expected output" if given.expected is None else None
-
-    def texts(self, given: ScoreInput) -> dict[str, str]:
-        shown = {"question": as_text(given.input), "reference": as_text(given.expected)}
-        return {**material(given, ("context",)), **shown}
 
 
 @scorer("context_precision")
@@ -97,11 +87,8 @@ class ContextPrecision(AskingScorer):
         "Decide for each passage whether it is useful to answer the question, as the reference answer does if there is "
         "one. A passage about the same topic that does not help is not useful."
     )
+    SHOWN: ClassVar = ("question", "reference", "context")
     name: str = "context_precision"
-
-    def texts(self, given: ScoreInput) -> dict[str, str]:
-        reference = {} if given.expected is None else {"reference": as_text(given.expected)}
-        return {"question": as_text(given.input), **reference, **material(given, ("context",))}
 
     def schema(self, texts: Mapping[str, str]) -> dict[str, Any]:
         return flags(_passages(texts))

@@ -65,10 +65,15 @@ class ScorerKind:
 @cache
 def scorer_kinds() -> Mapping[str, ScorerKind]:
     """Return the registered scorers by kind, sorted."""
-    package, _, _ = __name__.rpartition(".")
+    package, folder = __name__.rpartition(".")[0], Path(__file__).parent
     found = [
-        ScorerKind(declared["kind"], f"{package}.{path.stem}", declared["name"], declared["main"])
-        for path in Path(__file__).parent.glob("*.py")
+        ScorerKind(
+            declared["kind"],
+            ".".join((package, *path.relative_to(folder).with_suffix("").parts)),
+            declared["name"],
+            declared["main"],
+        )
+        for path in folder.rglob("*.py")
         for declared in _DECLARATION.finditer(path.read_text("utf-8"))
     ]
     return {each.kind: each for each in sorted(found, key=lambda each: each.kind)}

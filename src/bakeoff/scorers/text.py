@@ -125,7 +125,7 @@ class Contains(_TextScorer):
 
     def check(self, case: Case) -> str | None:
         """Refuse an expected text that is empty, which every output would contain."""
-        return None if case.expected is None else self._problem(_wanted(case.expected))
+        return None if case.expected_answer is None else self._problem(_wanted(case.expected_answer))
 
     def _problem(self, wanted: list[Any]) -> str | None:
         if wanted and all(map(self.normal, wanted)):
@@ -178,13 +178,13 @@ class Regex(ConfigurableScorer):
         return Score(name=self.name, value=float(found), reason="" if found else f"no match for {pattern.pattern!r}")
 
     def can_score(self, case: Case) -> bool:
-        return self.pattern is not None or case.expected is not None
+        return self.pattern is not None or case.expected_answer is not None
 
     def check(self, case: Case) -> str | None:
         """Refuse an expected text that is no regular expression, unless the scorer has a pattern of its own."""
-        if self.pattern is not None or case.expected is None:
+        if self.pattern is not None or case.expected_answer is None:
             return None
-        problem = self._problem(case.expected)
+        problem = self._problem(case.expected_answer)
         return f"expected {problem}; fix it, or use `contains`" if problem else None
 
     def _compiled(self, pattern: Any) -> re.Pattern[Any]:

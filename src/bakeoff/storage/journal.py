@@ -10,7 +10,9 @@ Every line carries the schema version `v` it was written with, its number and a 
 of a record lie in blobs; a line lists where they belong, so nothing in a subject's own output can be mistaken for a
 reference.
 
-The journal of a long run of an older version is more than one file: `segments` says which, and reads them as one.
+`seal.json` lies beside the journal and says what journal and plan were when a process last finished with them, so that
+a journal that lost its end, or is gone, is noticed. More lines may follow what was sealed: a run can be resumed, and
+the process that resumes it may be killed.
 """
 
 import asyncio
@@ -20,23 +22,34 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
-from bakeoff._kernel.files import in_megabytes, lock_file, open_to_append, os_errors_explained, sync_folder
+from bakeoff._kernel.files import (
+    in_megabytes,
+    lock_file,
+    open_file,
+    open_to_append,
+    os_errors_explained,
+    read_file,
+    sync_folder,
+    write_atomically,
+)
 from bakeoff._kernel.model import first_problem
 from bakeoff.errors import RunFolderError
 from bakeoff.record import NO_USAGE, SCHEMA, Phase, Record, Transcript, Usage
 from bakeoff.storage.blobs import Blobs
 from bakeoff.storage.journal_lines import (
-    DAMAGE_NOTE,
+    JOURNAL,
     MAX_LINE_LENGTH,
     UNSEALED,
     Damage,
     Totals,
+    count_lines,
     end_of_lines,
     line_end,
     lines_backwards,
@@ -46,9 +59,10 @@ from bakeoff.storage.journal_lines import (
     sequence_damage,
 )
 from bakeoff.storage.redaction import Redactor
-from bakeoff.storage.seal import read_seal, seal_journal
-from bakeoff.storage.segments import JOURNAL, open_journal
 
+SEAL = "seal.json"
+_MAX_SEAL_SIZE = 1 << 20
+_SEAL_VERSION = 1
 INLINE_BYTES = 16 * 1024  # records up to this length are written without moving long strings into blobs
 _PLAIN_RECORD = b'{"type":"record","v":%d,"record":' % SCHEMA
 _UNSEALED_RECORD = b'{"type":"record","v":%d,"record":' % UNSEALED  # its fields are those of today
@@ -57,7 +71,7 @@ _UNSEALED_RECORD = b'{"type":"record","v":%d,"record":' % UNSEALED  # its fields
 _MANY_BRACKETS = 100
 _MANY_BYTES = 4000
 MAX_RECORD_SIZE = MAX_LINE_LENGTH - (1 << 20)  # the rest of the line is for its type, places of blobs and checksum
-_MAX_NOTE_LENGTH = 300
+_STEP = 1 << 20  # bytes read at a time
 _LOCK_TRIES, _LOCK_PAUSE = 20, 0.01
 _MAX_NUMBER = 10**15  # tokens, dollars or seconds of one record: no measurement exceeds this, and sums stay finite
 
@@ -97,14 +111,14 @@ def read_journal_with_places(path: Path) -> Iterator[tuple[int, Entry]]:
     """Yield every entry with the byte offset at which it begins, for `record_at`."""
     blobs = Blobs(path.parent / "blobs")
     place, sealed = 0, _sealed(path)
-    with open_journal(path) as journal:
-        for number, (place, raw) in enumerate(lines_forwards(journal.file), 1):
+    with open_file(path) as journal:
+        for number, (place, raw) in enumerate(lines_forwards(journal), 1):
             yield place, read_line(raw, number, blobs)
-        for damage in sequence_damage(journal.file, journal.tail, sealed):
+        for damage in sequence_damage(journal, sealed):
             yield place, damage
 
 
-def read_journal_backwards(path: Path, step: int = 1024 * 1024) -> Iterator[Entry]:
+def read_journal_backwards(path: Path, step: int = _STEP) -> Iterator[Entry]:
     """Yield every entry, the last one first, then what is wrong with their order.
 
     The first entry of a trial is then the one that counts.
@@ -112,14 +126,19 @@ def read_journal_backwards(path: Path, step: int = 1024 * 1024) -> Iterator[Entr
     blobs = Blobs(path.parent / "blobs")
     lines: int | None = None  # counted only if one of them is damaged
     sealed = _sealed(path)
-    with open_journal(path) as journal:
-        for later, raw in enumerate(lines_backwards(journal.file, step)):
+    with open_file(path) as journal:
+        for later, raw in enumerate(lines_backwards(journal, step)):
             entry = read_line(raw, 0, blobs)
             if isinstance(entry, Damage):
-                lines = journal.count()[0].lines if lines is None else lines
+                lines = _number_of_lines(path) if lines is None else lines
                 entry = replace(entry, line=lines - later)
             yield entry
-        yield from sequence_damage(journal.file, journal.tail, sealed)
+        yield from sequence_damage(journal, sealed)
+
+
+def _number_of_lines(path: Path) -> int:
+    with open_file(path) as journal:
+        return count_lines(journal)[0].lines
 
 
 def _sealed(journal: Path) -> Totals | None:
@@ -133,9 +152,9 @@ def _sealed(journal: Path) -> Totals | None:
 
 def record_at(path: Path, place: int) -> Record:
     """Return the record that begins at the byte offset."""
-    with open_journal(path) as journal:
-        journal.file.seek(place)
-        entry = read_line(journal.file.readline(MAX_LINE_LENGTH), 0, Blobs(path.parent / "blobs"))
+    with open_file(path) as journal:
+        journal.seek(place)
+        entry = read_line(journal.readline(MAX_LINE_LENGTH), 0, Blobs(path.parent / "blobs"))
     if not isinstance(entry, Record):
         raise RunFolderError(f"{path}: there is no record at byte {place} any more")
     return entry
@@ -143,10 +162,10 @@ def record_at(path: Path, place: int) -> Record:
 
 def records_of(path: Path, attempt_key: str) -> Iterator[Record]:
     """Yield the records of an attempt key, the newest first."""
-    blobs = Blobs(path.parent / "blobs")
-    with open_journal(path) as journal:
-        for raw in journal.lines_with(b'"attempt_key":' + to_json(attempt_key)):
-            entry = read_line(raw, 0, blobs)
+    blobs, key = Blobs(path.parent / "blobs"), b'"attempt_key":' + to_json(attempt_key)
+    with open_file(path) as journal:
+        for raw in lines_backwards(journal, _STEP):
+            entry = read_line(raw, 0, blobs) if raw is not None and key in raw else None
             if isinstance(entry, Record) and entry.attempt_key == attempt_key:
                 yield entry
 
@@ -191,8 +210,6 @@ def read_line(raw: bytes | None, number: int, blobs: Blobs) -> Entry:
     """
     if raw is None:
         return Damage(number, f"it is longer than {in_megabytes(MAX_LINE_LENGTH)}, the most that is read")
-    if raw.startswith(DAMAGE_NOTE):
-        return Damage(number, raw[1:_MAX_NOTE_LENGTH].decode(errors="replace").strip())
     end = line_end(raw)
     if end is not None and not end.intact:
         return Damage(number, "its checksum does not match: it was changed after it was written")
@@ -252,8 +269,8 @@ class JournalWriter(AbstractContextManager["JournalWriter"]):
                     raise RunFolderError(f"{path}: the last line is damaged: {way_out}")
                 os.ftruncate(self._descriptor, end_of_lines(self._descriptor))
                 sync_folder(self._folder)
-                with open_journal(path) as journal:
-                    self._totals, self._number = journal.count()
+                with open_file(path) as journal:
+                    self._totals, self._number = count_lines(journal)
         self._ended = False
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="journal")
         self._broken = False
@@ -414,3 +431,64 @@ def write_all(descriptor: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]
+
+
+# --- the seal --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Seal:
+    """The totals of a run's journal and the digest of its plan, as they were when they were sealed."""
+
+    journal: Totals = field(default_factory=Totals)
+    plans: tuple[str, ...] = ()  # the SHA-256 of the plan; of two while it is being replaced
+
+
+def plan_digest(data: bytes) -> str:
+    """Return what a seal knows of a plan."""
+    return sha256(data).hexdigest()
+
+
+def read_seal(folder: Path) -> Seal | None:
+    """Return the seal of a run folder, None if it has none. Raise RunFolderError if it is damaged."""
+    path = folder / SEAL
+    with os_errors_explained(path, "read"):
+        try:
+            raw = read_file(path, _MAX_SEAL_SIZE)
+        except FileNotFoundError:
+            return None
+    found = line_end(raw)
+    try:
+        if found is None or not found.intact:
+            raise ValueError("its checksum does not match")
+        data = from_json(raw)
+        if data["v"] > _SEAL_VERSION:
+            raise ValueError("a newer bakeoff wrote it: upgrade bakeoff to read it")
+        return Seal(Totals(int(data["lines"]), int(data["sum"], 16)), tuple(map(str, data["plan"])))
+    except (ValueError, KeyError, TypeError) as error:
+        raise RunFolderError(f"{path} is damaged: {error}; `bakeoff runs check --repair` makes a new one") from error
+
+
+def write_seal(folder: Path, seal: Seal) -> None:
+    """Replace the seal of a run folder. Raise RunFolderError if it cannot be written."""
+    totals = {"lines": seal.journal.lines, "sum": f"{seal.journal.sum:08x}"}
+    body = to_json({"type": "seal", "v": _SEAL_VERSION, **totals, "plan": seal.plans})
+    with os_errors_explained(folder / SEAL, "written"):
+        write_atomically(folder / SEAL, seal_line(body[:-1], 1, Totals()))
+
+
+def seal_journal(folder: Path, totals: Totals) -> None:
+    """Seal the journal as it is now. The plan stays sealed as it was."""
+    write_seal(folder, replace(_known_seal(folder), journal=replace(totals)))
+
+
+def seal_plans(folder: Path, *plans: str) -> None:
+    """Seal the plan, or two while one replaces the other. The journal stays sealed as it was."""
+    known = _known_seal(folder)
+    if known.plans != plans:
+        write_seal(folder, replace(known, plans=plans))
+
+
+def _known_seal(folder: Path) -> Seal:
+    """Return the seal, an empty one in place of none. A damaged one stays damaged until it is repaired."""
+    return read_seal(folder) or Seal()

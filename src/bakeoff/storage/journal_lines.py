@@ -23,12 +23,12 @@ from pydantic_core import from_json
 from bakeoff._kernel.files import MAX_FILE_SIZE
 from bakeoff._kernel.text import count_of
 
+JOURNAL = "journal.jsonl"
+"""The file of a journal in its run folder."""
 UNSEALED = 1
 """The last schema version whose lines have no number and no checksum."""
 MAX_LINE_LENGTH = MAX_FILE_SIZE
 """A longer line is damage: reading it would take ten times its length in memory."""
-DAMAGE_NOTE = b"\0"
-"""A line that begins so says why the lines in whose place it stands cannot be read."""
 _SKIPPED = 1 << 20  # bytes of a line that is too long, read at a time
 
 _CRC = len(b',"crc":"01234567"}\n')
@@ -175,12 +175,11 @@ def _crc(raw: bytes | None, found: LineEnd | None) -> int:
     return found.crc if found is not None else 0 if raw is None else crc32(raw)
 
 
-def sequence_damage(file: BinaryIO, last: BinaryIO, sealed: Totals | None = None) -> Iterator[Damage]:
+def sequence_damage(file: BinaryIO, sealed: Totals | None = None) -> Iterator[Damage]:
     """Yield what no line shows by itself: lines that are missing, doubled, moved or replaced.
 
     Args:
-        file: all lines; it is read from its beginning.
-        last: the file in which the last line lies.
+        file: the journal; it is read from its beginning.
         sealed: the totals that the journal had when it was sealed; more lines may have been appended since.
     """
     sealed = sealed or Totals()
@@ -206,7 +205,7 @@ def sequence_damage(file: BinaryIO, last: BinaryIO, sealed: Totals | None = None
         if reason is not None:
             clean = False
             yield Damage(totals.lines, reason)
-    if lost_newline(last.fileno()) is not None:
+    if lost_newline(file.fileno()) is not None:
         yield Damage(totals.lines + 1, "its last byte is not the end of a line any more")
     if (lost := sealed.lines - totals.lines) > 0:
         had = f"the journal ends here, but had {count_of(sealed.lines, 'line')} when it was sealed"

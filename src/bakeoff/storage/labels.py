@@ -87,7 +87,7 @@ def read_labels(path: Path) -> Labels:
         return Labels({})
     with os_errors_explained(path, "read"), open_file(path) as file:
         raw = read_file(path)
-        damaged = sum(1 for _ in sequence_damage(file, file))
+        damaged = sum(1 for _ in sequence_damage(file))
     for label in _labels_in(raw):
         if label is None:
             damaged += 1

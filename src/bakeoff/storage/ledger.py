@@ -131,6 +131,7 @@ def describe(ledger: Ledger, unit: str) -> str:
     parts = [f"{count:,} {word}" for word in ("passed", "failed", "recorded") if (count := getattr(ledger, word))]
     parts += [ledger.words] if ledger.undecided else []
     parts += [f"{ledger.not_needed:,} not needed"] if ledger.not_needed else []
+    parts += [] if ledger.ended else ["incomplete"]
     here = ledger.shards
     shard = f"shard {', '.join(map(str, here.numbers))} of {here.of}: " if here is not None and here.missing else ""
     return f"{shard}{count_of(ledger.planned, unit)} planned: {', '.join(parts) or 'none finished'}"

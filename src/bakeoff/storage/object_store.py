@@ -4,7 +4,6 @@ Every problem of a store is a `StoreError` with one sentence: its libraries rais
 to the address of the store.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,9 +13,8 @@ from typing import Any
 
 from bakeoff.errors import RunFolderError, UsageError
 
-_SCHEMES = {"s3": "s3", "gs": "gs", "gcs": "gs", "az": "az", "abfs": "az"}  # with the extra that each needs
+SCHEMES = {"s3": "s3", "gs": "gs", "gcs": "gs", "az": "az", "abfs": "az"}  # with the extra that each needs
 _LIBRARIES = {"s3": "s3fs", "gs": "gcsfs", "az": "adlfs"}
-_ADDRESS = re.compile(r"(?P<scheme>[a-z0-9]+):/+(?P<place>.*)", re.DOTALL)
 _ERRORS: Mapping[str, tuple[str, ...]] = {
     "s3": ("botocore.exceptions:BotoCoreError", "botocore.exceptions:ClientError"),
     "gs": ("gcsfs.retry:HttpError", "google.auth.exceptions:GoogleAuthError", "aiohttp:ClientError"),
@@ -37,25 +35,6 @@ class StoreError(RunFolderError):
     """An object store refused something, or cannot be reached."""
 
 
-def is_store_address(text: str) -> bool:
-    """Return True if a text is the address of a store. A path in which `//` became `/` counts too."""
-    found = _ADDRESS.fullmatch(text)
-    return found is not None and found["scheme"] in _SCHEMES
-
-
-def parse_address(text: str) -> str:
-    """Return an address in its usual form: `s3://bucket/folder`. Raise UsageError for one that is not usable."""
-    found = _ADDRESS.fullmatch(text)
-    if found is None or found["scheme"] not in _SCHEMES:
-        raise UsageError(f"{text!r} is no address of a store: write s3://, gs:// or az://, then bucket and folder")
-    place = re.sub(r"/+", "/", found["place"]).strip("/")
-    if "@" in place.partition("/")[0]:
-        raise UsageError("the address of a store must not hold keys: set the variables of its own tools instead")
-    if not place or not place.isprintable() or any(part in (".", "..") for part in place.split("/")):
-        raise UsageError(f"{text!r} does not name a bucket and a folder in it, such as s3://bucket/results")
-    return f"{found['scheme']}://{place}"
-
-
 @dataclass(frozen=True)
 class ObjectStore:
     """The objects below one address."""
@@ -64,7 +43,7 @@ class ObjectStore:
 
     @property
     def _extra(self) -> str:
-        return _SCHEMES[self.address.partition(":")[0]]
+        return SCHEMES[self.address.partition(":")[0]]
 
     @cached_property
     def _files(self) -> Any:

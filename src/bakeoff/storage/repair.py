@@ -12,16 +12,22 @@ from zlib import crc32
 
 from pydantic_core import from_json, to_json
 
-from bakeoff._kernel.files import PRIVATE, sync_folder
+from bakeoff._kernel.files import PRIVATE, open_file, sync_folder
 from bakeoff.errors import RunFolderError
 from bakeoff.record import SCHEMA, Record
 from bakeoff.storage.blobs import Blobs
-from bakeoff.storage.journal import JournalMark, hold_journal, read_line
-from bakeoff.storage.journal_lines import Damage, Totals, line_end, lines_forwards, lost_newline, seal_line
+from bakeoff.storage.journal import JournalMark, Seal, hold_journal, read_line, write_seal
+from bakeoff.storage.journal_lines import (
+    Damage,
+    Totals,
+    end_of_lines,
+    line_end,
+    lines_forwards,
+    lost_newline,
+    seal_line,
+)
 from bakeoff.storage.labels import read_labels
 from bakeoff.storage.run_folder import RunFolder
-from bakeoff.storage.seal import Seal, write_seal
-from bakeoff.storage.segments import OpenJournal, open_journal, remove_segments
 
 ASIDE = "journal.damaged.jsonl"
 """The file of lines that were put aside. Nothing is ever removed from it."""
@@ -73,30 +79,25 @@ def repair_run(folder: RunFolder) -> Repair:
     `RunFolderError` if the file itself cannot be read, as for lack of permission.
     """
     plan, accepted = folder.plan_as_it_is()
-    with hold_journal(folder.journal_file), open_journal(folder.journal_file) as journal:
-        if journal.unreadable:
-            raise RunFolderError(
-                f"run {folder.label} cannot be repaired now: {journal.unreadable[0]}. Its lines may be intact: make "
-                "the file readable, and repeat the command"
-            )
+    folder.check_version()
+    with hold_journal(folder.journal_file), open_file(folder.journal_file) as journal:
         around = list(folder.outer_damage())
         lines = _sorted_out(journal, Blobs(folder.path / "blobs"))
         missing = max(0, folder.sealed_lines(), *(kept.number for kept in lines.kept.values())) - lines.slots
         changed = bool(around or accepted or lines.places or missing > 0 or not lines.in_order)
         if changed:
-            _put_aside(folder.path / ASIDE, journal.file, lines.places)
-            totals = _rewrite(folder.journal_file, journal.file, lines, max(0, missing))
-            remove_segments(folder.path)  # the new journal has all lines that can be read
+            _put_aside(folder.path / ASIDE, journal, lines.places)
+            totals = _rewrite(folder.journal_file, journal, lines, max(0, missing))
             write_seal(folder.path, Seal(totals, (plan,)))
     return Repair(len(lines.kept), max(0, missing), tuple(lines.aside), accepted, changed)
 
 
-def _sorted_out(journal: OpenJournal, blobs: Blobs) -> _Lines:
+def _sorted_out(journal: BinaryIO, blobs: Blobs) -> _Lines:
     found = _Lines()
     last = 0
-    last_end = [(journal.end, None)]
-    journal.file.seek(0)
-    lines = chain(lines_forwards(journal.file), last_end)
+    last_end = [(end_of_lines(journal.fileno()), None)]
+    journal.seek(0)
+    lines = chain(lines_forwards(journal), last_end)
     for number, ((place, raw), (end_place, _)) in enumerate(pairwise(lines), 1):
         entry, end = read_line(raw, number, blobs), line_end(raw) if raw is not None else None
         if isinstance(entry, Damage) and entry.newer:
@@ -118,10 +119,10 @@ def _sorted_out(journal: OpenJournal, blobs: Blobs) -> _Lines:
     return found
 
 
-def _take_last(journal: OpenJournal, found: _Lines, number: int) -> None:
+def _take_last(journal: BinaryIO, found: _Lines, number: int) -> None:
     """Keep a last line that only lost its newline. Put an incomplete one aside, which is no damage by itself."""
-    begin, size = journal.end, journal.size
-    line = lost_newline(journal.tail.fileno())
+    begin, size = end_of_lines(journal.fileno()), os.fstat(journal.fileno()).st_size
+    line = lost_newline(journal.fileno())
     end = line_end(line) if line is not None else None
     due = end.number if end is not None else number
     if line is not None and due not in found.kept:

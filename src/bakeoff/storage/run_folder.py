@@ -31,28 +31,45 @@ from bakeoff.errors import RunFolderError
 from bakeoff.plan import PassRule, Plan, SubjectSpec, Trial
 from bakeoff.record import NO_USAGE, Record, Usage
 from bakeoff.storage.journal import (
+    SEAL,
     Entry,
     JournalMark,
+    Seal,
     SpentTokens,
+    plan_digest,
     read_journal_backwards,
     read_journal_with_places,
+    read_seal,
     records_of,
+    seal_plans,
 )
-from bakeoff.storage.journal_lines import Damage, is_unsealed, line_end, lines_forwards, note_damage
-from bakeoff.storage.object_store import is_store_address
+from bakeoff.storage.journal_lines import (
+    JOURNAL,
+    Damage,
+    end_of_lines,
+    is_unsealed,
+    line_end,
+    lines_forwards,
+    note_damage,
+)
 from bakeoff.storage.own_runs import remember
 from bakeoff.storage.places import OLDER, folders_of_runs
 from bakeoff.storage.redaction import Redactor
-from bakeoff.storage.seal import NAME as SEAL
-from bakeoff.storage.seal import Seal, plan_digest, read_seal, seal_plans
-from bakeoff.storage.segments import JOURNAL, SEGMENTS, list_segments, open_journal
-from bakeoff.storage.store_copy import fetch_run, results_folder, split_run_address, store_of, stored_runs
+from bakeoff.storage.store_copy import (
+    fetch_run,
+    is_store_address,
+    results_folder,
+    split_run_address,
+    store_of,
+    stored_runs,
+)
 
 LATEST = "latest"
 MAX_TRIALS = 10**9
 """The largest plan whose records can be read: reading needs one bit of memory per trial."""
 MAX_PLAN_SIZE = 256 << 20
 _PLAN_TRIES = 3
+_SEGMENTS = "segments"  # a folder in which older versions kept the first lines of long journals
 _STAMP_LENGTH = len("2026-11-16T09-30-00")
 _KEPT_BYTES = 1 << 24  # of journal and blobs; those of a larger finished run are read again each time
 
@@ -79,16 +96,6 @@ class RunFolder:
     @property
     def journal_file(self) -> Path:
         return self.path / JOURNAL
-
-    @property
-    def segments(self) -> Path:
-        """Return the folder of earlier parts of the journal; only long runs of older versions have it."""
-        return self.path / SEGMENTS
-
-    @property
-    def segment_files(self) -> list[Path]:
-        """Return the files of the earlier parts of the journal, oldest first."""
-        return list_segments(self.path)
 
     @property
     def seal_file(self) -> Path:
@@ -118,9 +125,17 @@ class RunFolder:
             raise RunFolderError(f"{self.journal_file} cannot be read: it is not a file")
         return False
 
+    def check_version(self) -> None:
+        """Raise RunFolderError for a journal that an older version divided into several files."""
+        if os.path.lexists(self.path / _SEGMENTS):
+            raise RunFolderError(
+                f"run {self.label} cannot be read: an older version divided its journal ({self.path / _SEGMENTS}); "
+                "docs/reference/run-folder.md has the command that joins its parts"
+            )
+
     def size(self) -> int:
         """Return how many bytes the journal and its blobs have."""
-        files = (self.journal_file, *self.segment_files, *(self.path / "blobs").rglob("*"))
+        files = (self.journal_file, *(self.path / "blobs").rglob("*"))
         return sum(file.stat().st_size for file in files if file.is_file())
 
     def write_plan(self, plan: Plan, redactor: Redactor, *, made_here: bool = True) -> None:
@@ -169,6 +184,7 @@ class RunFolder:
 
     def parse_plan(self, data: bytes) -> Plan:
         """Return the plan that the content of its file describes."""
+        self.check_version()
         try:
             return in_current_form(Plan.model_validate_json(data))
         except ValidationError as error:
@@ -189,7 +205,7 @@ class RunFolder:
         try:
             Plan.model_validate_json(data)
         except ValidationError as error:
-            raise RunFolderError(f"{self.plan_file} cannot be repaired: {first_problem(error)}") from error
+            raise RunFolderError(f"{self.plan_file} cannot be read: {first_problem(error)}") from error
         seal, digest = self._intact_seal(), plan_digest(data)
         return digest, seal is not None and bool(seal.plans) and digest not in seal.plans
 
@@ -206,8 +222,8 @@ class RunFolder:
             yield Damage(0, str(error))
             return
         if seal is None and self.started:
-            with open_journal(self.journal_file) as journal:
-                _, first = next(lines_forwards(journal.file), (0, None))
+            with open_file(self.journal_file) as journal:
+                _, first = next(lines_forwards(journal), (0, None))
             if first is not None and line_end(first) is not None:  # a seal is written before such a journal
                 yield Damage(0, "the seal is gone: `bakeoff runs check --repair` makes a new one of what is there")
         elif seal is not None and seal.journal.lines and not self.started:
@@ -275,8 +291,8 @@ class RunFolder:
         if not self.started:
             return 0, 0
         lines = old = 0
-        with open_journal(self.journal_file) as journal:
-            for _, raw in lines_forwards(journal.file):
+        with open_file(self.journal_file) as journal:
+            for _, raw in lines_forwards(journal):
                 lines += 1
                 old += raw is not None and line_end(raw) is None and is_unsealed(raw)
         return lines, old
@@ -285,8 +301,8 @@ class RunFolder:
         """Return True if the journal ends in the middle of a line."""
         if not self.started:
             return False
-        with open_journal(self.journal_file) as journal:
-            return journal.end < journal.size
+        with open_file(self.journal_file) as journal:
+            return end_of_lines(journal.fileno()) < os.fstat(journal.fileno()).st_size
 
     def is_being_written(self) -> bool:
         """Return True if a process is writing the journal now."""
@@ -308,7 +324,7 @@ class RunFolder:
         """Delete the folder, unless a process is writing it or it holds no plan."""
         if self.is_being_written():
             raise RunFolderError(f"run {self.name} is being written: stop it before you delete it")
-        self.read_plan()  # a folder without a plan is no run of ours
+        self.plan_as_it_is()  # a folder without a plan is no run of ours
         with os_errors_explained(self.path, "deleted"):
             shutil.rmtree(self.path)
 

@@ -25,12 +25,11 @@ from bakeoff.storage.journal import hold_journal
 from bakeoff.storage.journal_lines import Damage
 from bakeoff.storage.repair import ASIDE
 from bakeoff.storage.run_folder import RunFolder
-from bakeoff.storage.segments import DAMAGED_SEGMENTS
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-_FOLDERS = ("segments", "blobs", "pictures")
+_FOLDERS = ("blobs", "pictures")
 _MAX_KEY_SIZE = 64 * 1024
 _CHUNK = 1 << 20
 
@@ -120,8 +119,7 @@ def changes_since(folder: RunFolder, signed: Signature) -> Iterator[str]:
 def _digests(folder: RunFolder) -> Iterator[tuple[str, str]]:
     """Yield the digest of every file that belongs to the run. What is computed from them, such as pages, does not."""
     own = (folder.plan_file, folder.journal_file, folder.seal_file, folder.labels_file, folder.path / ASIDE)
-    aside = sorted(folder.path.glob(DAMAGED_SEGMENTS))
-    for path in (*own, *aside, *(file for name in _FOLDERS for file in _files_in(folder.path / name))):
+    for path in (*own, *(file for name in _FOLDERS for file in _files_in(folder.path / name))):
         if path.is_symlink() or path.exists():
             yield path.relative_to(folder.path).as_posix(), _digest(path)
 

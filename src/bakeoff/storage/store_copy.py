@@ -3,8 +3,7 @@
 A folder in the user's state folder stands for the results at one address; its `store.json` names the address. Runs are
 written there as anywhere else, and uploaded beside the trials (`store_upload`). Reading a run first fetches what is
 missing here. In the store, a run has the same files, but for the journal: it lies in pieces `journal/<offset>-<lease>`.
-Of two pieces that begin at the same offset, that of the higher lease counts. Older versions also uploaded compressed
-segments, as `journal/<offset>-<lease>-<plain length>.zst`.
+Of two pieces that begin at the same offset, that of the higher lease counts.
 
 Names of objects are not trusted: only those that a run has are fetched.
 """
@@ -13,23 +12,22 @@ import hashlib
 import json
 import os
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from bakeoff._kernel.files import PRIVATE, in_megabytes, lock_file, read_file, write_atomically
+from bakeoff._kernel.files import PRIVATE, in_megabytes, lock_file, open_file, read_file, write_atomically
 from bakeoff.errors import RunFolderError, UsageError
-from bakeoff.storage.journal_lines import lines_forwards
-from bakeoff.storage.object_store import ObjectStore, StoreError, is_store_address, parse_address
+from bakeoff.storage.journal_lines import JOURNAL, lines_forwards
+from bakeoff.storage.object_store import SCHEMES, ObjectStore, StoreError
 from bakeoff.storage.own_runs import state_folder
-from bakeoff.storage.segments import DAMAGED_SEGMENTS, JOURNAL, open_journal
 
 MARKER = "store.json"
 MAX_RUN_SIZE = 64 << 30
 MAX_PIECE_SIZE = 64 << 20
-"""A piece is held in memory. Ours have 4 MB; segments of older versions have 16 MB of lines, or a batch more."""
+"""A piece is held in memory. Ours have 4 MB, or a batch of lines more."""
 _MAX_OBJECTS = 1_000_000
 _AT_ONCE = 32  # objects, and
 _BYTES_AT_ONCE = 64 << 20
@@ -37,11 +35,12 @@ _RUNS_AT_ONCE = 8
 _MAX_NOTE_LENGTH = 200
 _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,150}")
 _APPENDED = ("labels.jsonl", "journal.damaged.jsonl")
+_ADDRESS = re.compile(r"(?P<scheme>[a-z0-9]+):/+(?P<place>.*)", re.DOTALL)
 _LIKE_AN_ADDRESS = re.compile(r"[a-z0-9]+:/[^/]|(s3|gs|gcs|az|abfs|file):", re.IGNORECASE)
-_PIECE = re.compile(r"journal/(\d{15})-(\d{6})(?:-(\d{15})\.zst)?")
+_PIECE = re.compile(r"journal/(\d{15})-(\d{6})")
 _DIGEST = re.compile(rb'"([0-9a-f]{64})"')
 _FILE = re.compile(
-    r"plan\.json|seal\.json|signature\.json|labels\.jsonl|journal\.damaged(-\d{3})?\.jsonl(\.zst)?"
+    r"plan\.json|seal\.json|signature\.json|labels\.jsonl|journal\.damaged\.jsonl"
     r"|blobs/[0-9a-f]{2}/[0-9a-f]{64}|pictures/[A-Za-z0-9_-][A-Za-z0-9._-]{0,150}"
 )
 
@@ -52,18 +51,35 @@ class JournalPiece(NamedTuple):
     begin: int
     lease: int
     size: int
-    segment: bool = False  # it is compressed; the length is that of its lines
 
     @property
     def name(self) -> str:
         """Return the key of the piece within its run."""
-        length = f"-{self.size:015d}.zst" if self.segment else ""
-        return f"journal/{self.begin:015d}-{self.lease:06d}{length}"
+        return f"journal/{self.begin:015d}-{self.lease:06d}"
 
     @property
     def end(self) -> int:
         """Return the offset in the journal behind the piece."""
         return self.begin + self.size
+
+
+def is_store_address(text: str) -> bool:
+    """Return True if a text is the address of a store. A path in which `//` became `/` counts too."""
+    found = _ADDRESS.fullmatch(text)
+    return found is not None and found["scheme"] in SCHEMES
+
+
+def parse_address(text: str) -> str:
+    """Return an address in its usual form: `s3://bucket/folder`. Raise UsageError for one that is not usable."""
+    found = _ADDRESS.fullmatch(text)
+    if found is None or found["scheme"] not in SCHEMES:
+        raise UsageError(f"{text!r} is no address of a store: write s3://, gs:// or az://, then bucket and folder")
+    place = re.sub(r"/+", "/", found["place"]).strip("/")
+    if "@" in place.partition("/")[0]:
+        raise UsageError("the address of a store must not hold keys: set the variables of its own tools instead")
+    if not place or not place.isprintable() or any(part in (".", "..") for part in place.split("/")):
+        raise UsageError(f"{text!r} does not name a bucket and a folder in it, such as s3://bucket/results")
+    return f"{found['scheme']}://{place}"
 
 
 def results_folder(results: Path) -> Path:
@@ -177,12 +193,16 @@ def fetch_files(store: ObjectStore, folder: Path, sizes: dict[str, int]) -> None
         raise RunFolderError(
             f"{store.address}/{run} has {len(sizes):,} objects of {in_megabytes(sum(sizes.values()))}: that is too much"
         )
+    if any(name.startswith("journal/") and name.endswith(".zst") for name in sizes):
+        raise RunFolderError(
+            f"{store.address}/{run} cannot be read: an older version divided its journal into compressed parts"
+        )
     pieces = journal_pieces(sizes)
     for piece in pieces:
-        if (size := max(piece.size, sizes[piece.name])) > MAX_PIECE_SIZE:
+        if piece.size > MAX_PIECE_SIZE:
             raise RunFolderError(
-                f"{store.address}/{run}/{piece.name} is not fetched: it has {in_megabytes(size)}, and a piece of a "
-                f"journal at most {in_megabytes(MAX_PIECE_SIZE)}. It was not written by bakeoff"
+                f"{store.address}/{run}/{piece.name} is not fetched: it has {in_megabytes(piece.size)}, and a piece of "
+                f"a journal at most {in_megabytes(MAX_PIECE_SIZE)}. It was not written by bakeoff"
             )
     _check_joined(sizes, pieces, folder, f"{store.address}/{run}")
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -204,11 +224,10 @@ def journal_pieces(sizes: dict[str, int]) -> list[JournalPiece]:
     found: dict[int, list[JournalPiece]] = {}
     for piece in _all_pieces(sizes):
         found.setdefault(piece.begin, []).append(piece)
-    begins = sorted(found)
     pieces: list[JournalPiece] = []
     end, lease = 0, 0
-    while usable := [piece for piece in found.get(end, ()) if piece.size and not _is_stale(piece, found, begins)]:
-        best = max(usable, key=lambda piece: (piece.lease, piece.segment))
+    while usable := found.get(end):
+        best = max(usable)
         if best.lease < lease:
             break
         pieces.append(best)
@@ -219,7 +238,7 @@ def journal_pieces(sizes: dict[str, int]) -> list[JournalPiece]:
 def _all_pieces(sizes: dict[str, int]) -> Iterator[JournalPiece]:
     for file, size in sizes.items():
         if (match := _PIECE.fullmatch(file)) and size:
-            yield JournalPiece(int(match[1]), int(match[2]), int(match[3] or size), match[3] is not None)
+            yield JournalPiece(int(match[1]), int(match[2]), size)
 
 
 def unjoined_pieces(sizes: dict[str, int], pieces: list[JournalPiece]) -> list[JournalPiece]:
@@ -238,10 +257,8 @@ def _check_joined(sizes: dict[str, int], pieces: list[JournalPiece], folder: Pat
     """Raise RunFolderError if pieces do not join, unless the journal here has their lines."""
     if not (unjoined := unjoined_pieces(sizes, pieces)):
         return
-    if (folder / JOURNAL).exists():
-        with open_journal(folder / JOURNAL) as local:
-            if local.size >= unjoined[-1].end:
-                return
+    if (folder / JOURNAL).exists() and (folder / JOURNAL).stat().st_size >= unjoined[-1].end:
+        return
     first = unjoined[0]
     before = max((piece for piece in pieces if piece.begin < first.begin), default=None)
     joins = f"{before.name} ends at byte {before.end}" if before else "the piece of byte 0 is missing"
@@ -254,12 +271,6 @@ def _check_joined(sizes: dict[str, int], pieces: list[JournalPiece], folder: Pat
     )
 
 
-def _is_stale(piece: JournalPiece, found: dict[int, list[JournalPiece]], begins: list[int]) -> bool:
-    """Return True if a segment is of a writer that lost its lease: a later one wrote other lines in its place."""
-    inside = begins[bisect_right(begins, piece.begin) : bisect_left(begins, piece.end)] if piece.segment else ()
-    return any(other.lease > piece.lease for begin in inside for other in found[begin])
-
-
 def _fetch_journal(store: ObjectStore, run: str, folder: Path, pieces: list[JournalPiece], note: BinaryIO) -> bool:
     """Append the missing lines of the journal. Return True if there were any.
 
@@ -270,29 +281,21 @@ def _fetch_journal(store: ObjectStore, run: str, folder: Path, pieces: list[Jour
         return False
     descriptor = os.open(journal, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK, PRIVATE)
     with os.fdopen(descriptor, "rb+") as tail:
-        with open_journal(journal) as local:
-            size = local.size
+        size = journal.stat().st_size
         if note.read(_MAX_NOTE_LENGTH) == _comparison(journal, pieces[-1]):
             return False
         for piece in pieces:
             if piece.end < size and piece is not pieces[-1]:
                 continue
             data = store.read(f"{run}/{piece.name}") or b""
-            if piece.segment:
-                data = _unpacked(data, piece.size, f"{store.address}/{run}/{piece.name}")
-            tail.flush()
-            with open_journal(journal) as local:
-                local.file.seek(piece.begin)
-                have = local.file.read(len(data))
-                if not data.startswith(have):
-                    raise RunFolderError(
-                        f"{folder} and {store.address}/{run} have different journals: trials were run here that the "
-                        f"store does not have. Move {folder} away to use the store's; its trials stay in the moved "
-                        "folder"
-                    )
-                if len(have) < len(data):
-                    tail.seek(piece.begin + len(have) - local.begin)
-                    tail.write(data[len(have) :])
+            tail.seek(piece.begin)
+            have = tail.read(len(data))
+            if not data.startswith(have):
+                raise RunFolderError(
+                    f"{folder} and {store.address}/{run} have different journals: trials were run here that the "
+                    f"store does not have. Move {folder} away to use the store's; its trials stay in the moved folder"
+                )
+            tail.write(data[len(have) :])
         tail.flush()
         os.fsync(descriptor)
     note.seek(0)
@@ -303,22 +306,8 @@ def _fetch_journal(store: ObjectStore, run: str, folder: Path, pieces: list[Jour
 
 def _comparison(journal: Path, last: JournalPiece) -> bytes:
     """Return a note that a journal has the last piece of the store's. It changes with either of them."""
-    with open_journal(journal) as local:
-        return f"{last.name} {last.size} {local.size} {journal.stat().st_mtime_ns}".encode()
-
-
-def _unpacked(data: bytes, size: int, address: str) -> bytes:
-    """Return the lines of a compressed segment. Raise RunFolderError if it does not have this size unpacked."""
-    from zstandard import ZstdDecompressor, ZstdError
-
-    try:
-        reader = ZstdDecompressor(max_window_size=MAX_PIECE_SIZE).stream_reader(data, read_across_frames=True)
-        lines: bytes = reader.read(size + 1)
-    except ZstdError:
-        lines = b""
-    if len(lines) != size:
-        raise RunFolderError(f"{address} cannot be used: it is damaged")
-    return lines
+    state = journal.stat()
+    return f"{last.name} {last.size} {state.st_size} {state.st_mtime_ns}".encode()
 
 
 def _is_new(folder: Path, file: str, size: int, *, behind: bool) -> bool:
@@ -353,9 +342,9 @@ def unchanging_files(folder: Path, place: str) -> Iterator[str]:
 
 def named_blobs(folder: Path, begin: int, end: int) -> Iterator[str]:
     """Yield the blobs that lines of the journal name, from one offset to another."""
-    with open_journal(folder / JOURNAL) as journal:
-        journal.file.seek(begin)
-        for place, line in lines_forwards(journal.file):
+    with open_file(folder / JOURNAL) as journal:
+        journal.seek(begin)
+        for place, line in lines_forwards(journal):
             if begin + place >= end:
                 return
             for digest in _DIGEST.findall(line or b""):  # of blobs, and other digests
@@ -366,8 +355,6 @@ def named_blobs(folder: Path, begin: int, end: int) -> Iterator[str]:
 
 def changing_files(folder: Path) -> Iterator[str]:
     """Yield the small files of a run that may be written again."""
-    aside = (path for path in folder.glob(DAMAGED_SEGMENTS) if path.is_file() and not path.is_symlink())
-    yield from sorted(path.name for path in aside if _FILE.fullmatch(path.name))
     for file in ("labels.jsonl", "journal.damaged.jsonl", "seal.json", "plan.json", "signature.json"):
         if (folder / file).is_file():
             yield file

@@ -23,13 +23,13 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from bakeoff._kernel.files import MAX_FILE_SIZE, read_file
+from bakeoff._kernel.files import MAX_FILE_SIZE, open_file, read_file
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.errors import RunFolderError
+from bakeoff.storage.journal_lines import JOURNAL, end_of_lines
 from bakeoff.storage.labels import append_missing
 from bakeoff.storage.object_store import ObjectStore, StoreError
 from bakeoff.storage.run_folder import MAX_PLAN_SIZE
-from bakeoff.storage.segments import JOURNAL, open_journal
 from bakeoff.storage.store_copy import (
     JournalPiece,
     changing_files,
@@ -220,10 +220,8 @@ class RunUpload(AbstractContextManager["RunUpload"]):
         end = 0 if self._whole else self._journal_end()
         pieces = [piece for piece in journal_pieces(self._stored) if piece.begin < end]
         last = pieces[-1] if pieces else JournalPiece(0, 0, 0)
-        if last.segment:
-            self._last = JournalPiece(last.end, self._lease.number, 0)
-        else:  # written again under this lease, once there are further lines: its writer may still be at it
-            self._last = JournalPiece(last.begin, self._lease.number, last.size if last.end == end else 0)
+        # Written again under this lease, once there are further lines: its writer may still be at it.
+        self._last = JournalPiece(last.begin, self._lease.number, last.size if last.end == end else 0)
         self._upload()
 
     def __exit__(self, *_: object) -> None:
@@ -306,8 +304,8 @@ class RunUpload(AbstractContextManager["RunUpload"]):
 
     def _journal_end(self) -> int:
         try:
-            with open_journal(self._folder / JOURNAL) as journal:
-                return journal.end
+            with open_file(self._folder / JOURNAL) as journal:
+                return end_of_lines(journal.fileno())
         except FileNotFoundError:
             return 0
 
@@ -315,9 +313,9 @@ class RunUpload(AbstractContextManager["RunUpload"]):
         """Upload the piece that has grown, then further ones."""
         while end > self._last.end:
             begin = self._last.begin if self._last.size < PIECE_BYTES else self._last.end
-            with open_journal(self._folder / JOURNAL) as journal:
-                journal.file.seek(begin)
-                data = journal.file.read(min(end - begin, PIECE_BYTES))
+            with open_file(self._folder / JOURNAL) as journal:
+                journal.seek(begin)
+                data = journal.read(min(end - begin, PIECE_BYTES))
             self._stop_if_lost()
             piece = JournalPiece(begin, self._last.lease, len(data))
             self._store.write(f"{self._run}/{piece.name}", data)

@@ -1,7 +1,6 @@
 """`bakeoff agents leaderboard` over result files as someone types it."""
 
 import json
-import re
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -68,12 +67,13 @@ def test_markdown_and_the_page_have_the_ranks_and_every_exercise(board: Bakeoff,
     files = [write_result(tmp_path, "good", 2, 3), write_result(tmp_path, "free", 1, 3, bakeoff=unmetered)]
     done = board(*map(str, files), "--markdown", "--html", "board.html")
     assert done.returncode == 0, done.stderr
-    assert "| `good` | `1.2` | `default` | `p` | 1–2 | a |" in done.stdout
+    assert "| `good-default` | 1–2 | a | 66.7 % |" in done.stdout
     assert "| `e1` | 1/1 | 0/1 |" in done.stdout
-    assert "not metered" in done.stdout
+    rows = {name: next(line for line in done.stdout.splitlines() if f"| `{name}" in line) for name in ("good", "free")}
+    assert "$0.75" in rows["good"]
+    assert "$" not in rows["free"], "the cost of an agent that is not metered is unknown"
     page = (tmp_path / "board.html").read_text()
-    assert "2 agents may be first" in page
-    assert "not metered" in page
+    assert "2 subjects may be first" in page
     assert "good-default" in page
 
 
@@ -82,8 +82,6 @@ def test_the_page_leads_to_the_runs_beside_the_files_and_nowhere_else(board: Bak
     write_result(folder, "here", 1, 2, bakeoff={"subject": "here", "run": "a-run"})
     write_result(folder, "gone", 1, 2, bakeoff={"subject": "gone", "run": "../outside"})
     write_result(folder, "bad", 1, 2, metadata={"agent": "bad", "runUrl": "javascript:alert(1)"})
-    write_result(folder, "odd", 1, 2, metadata={"agent": "odd", "runUrl": "https://["})
-    write_result(folder, "far", 1, 2, metadata={"agent": "far", "runUrl": "https://example.com/runs/7", "runId": "7"})
     for name in ("runs/a-run", "outside"):
         (folder / name).mkdir(parents=True)
         (folder / name / "report.html").write_text("a page")
@@ -93,7 +91,6 @@ def test_the_page_leads_to_the_runs_beside_the_files_and_nowhere_else(board: Bak
     assert "results/runs/a-run/report.html" in page
     assert "outside/report.html" not in page
     assert 'href="javascript' not in page
-    assert 'href="https://example.com/runs/7"' in page
 
 
 def test_a_table_is_what_people_get_and_names_from_outside_do_no_harm(board: Bakeoff, tmp_path: Path) -> None:
@@ -182,8 +179,8 @@ def test_both_leaderboards_choose_the_same_runs_and_give_them_the_same_order(
     agents, subjects = board("--markdown").stdout, bakeoff("leaderboard", "--markdown").stdout
     assert "3.0 s" in agents, "the time of the journal, as in the other leaderboard"
     for name, rank in (("a", "1–3 | a"), ("b", "1–3 | a"), ("c", "1–3 | a"), ("d", "– | –")):
-        assert re.search(rf"^\| `{name}` \|.* {re.escape(rank)} \|", agents, re.MULTILINE), agents
-        assert re.search(rf"^\| `{name}` \| {re.escape(rank)} \|", subjects, re.MULTILINE), subjects
+        assert f"| `{name}-default` | {rank} |" in agents
+        assert f"| `{name}` | {rank} |" in subjects
 
 
 def test_a_file_without_its_run_that_misses_exercises_does_not_replace_a_complete_one(
@@ -212,7 +209,9 @@ def test_results_on_other_exercises_or_of_another_commit_have_a_board_of_their_o
     assert list(boards.values()) == [[("a", 20)], [("c", 103)], [("a", 103), ("b", 103)]]
     totals = {key: result["summary"]["totalCount"] for key, result in told["results"].items()}
     assert totals == {"a-default": 20, "c-default": 103, "a-default-board3": 103, "b-default": 103}
-    assert "103 exercises of python at 2222222222 (board 2)" in " ".join(board().stdout.split())
+    shown = " ".join(board().stdout.split())
+    assert "3 rankings, one for each set of cases and way of scoring" in shown
+    assert "Exercises of ranking 3" in shown
 
 
 def test_a_board_of_controls_alone_is_refused_by_both_leaderboards(

@@ -12,7 +12,7 @@ from bakeoff.errors import UsageError
 from bakeoff.plan import HIDDEN
 from bakeoff.sandbox import choose_sandbox
 from bakeoff.toolchains.commands import CommandRunner, tools_of
-from bakeoff.toolchains.tracks import JAVA, RUST, undo_disabled
+from bakeoff.toolchains.tracks import CPP, JAVA, RUST, undo_disabled
 
 from .small_tracks import DOUBLE, Files, write_files
 
@@ -92,7 +92,7 @@ def test_a_language_without_a_runner_of_ours_is_tested_by_its_own_command(polygl
     found = {each.track.slug: each for each in find_exercises(polyglot).exercises}
     commands = {slug: case_of(each, ExercisesRequest()).grading for slug, each in found.items()}
     assert {slug: grading.command for slug, grading in commands.items() if grading} == {
-        "cpp": ("cmake -S . -B build -DEXERCISM_RUN_ALL_TESTS=1 && cmake --build build",),
+        "cpp": (CPP.command,),
         "go": ("go test ./...",),
         "java": (JAVA.command,),
         "python": (),
@@ -110,7 +110,7 @@ async def test_a_language_whose_programs_are_missing_is_left_out_with_the_way_to
     told = "\n".join(warnings)
     assert "1 go exercise is left out (go/double): `go` is not installed: `apt-get install golang-go`" in told
     assert "`cargo`, `rustc` is not installed: `apt-get install cargo`, or https://rustup.rs" in told
-    assert "`apt-get install cmake make g++`" in told
+    assert "`g++` is not installed: `apt-get install g++`" in told
     assert "`java`, `javac`" in told
     assert "is not installed: `apt-get install default-jdk-headless junit5 libassertj-core-java`" in told
 

@@ -318,15 +318,15 @@ def test_an_unfinished_result_has_no_rank_beside_complete_ones() -> None:
         ("quick", None, False, []),
     ]
     text = to_markdown(describe_board(board))
-    assert "First: good-default with 90.0 %. Unfinished and not ranked: quick-default." in text
-    assert "2/2 of 10" in text
+    assert "Only good-default has a complete run: 90.0 %" in text
+    assert "Unfinished and not ranked: quick-default." in text
     assert "`quick-default` has no complete run: 2 of 10 trials of the latest one count; it is not ranked." in text
 
 
 def test_unfinished_results_are_ranked_among_themselves_where_no_other_is_there() -> None:
     files = [unfinished("a", 8, 9, 40), unfinished("b", 0, 9, 40)]
     board = rank_agents(AgentResult(Path("results") / f"{n}.json", file) for n, file in enumerate(files))
-    assert [(one.key, one.entry.standing.best, one.entry.ranked) for one in board] == [
+    assert [(one.key, one.entry.standing.best, one.entry.ranked) for one in board.rows] == [
         ("a-default", 1, True),
         ("b-default", 2, True),
     ]

@@ -33,18 +33,18 @@ def test_an_audit_certifies_suites_and_a_run_can_require_it(bakeoff: Bakeoff, tm
     done = bakeoff("audit", *QUICK)  # as `run` and `verify` do, it finds the suites in `tests`
     assert done.returncode == 1, done.stderr
     assert "1 of 2 cases is fit for use" in done.stdout
-    assert "weak: its tests notice only" in done.stdout
+    assert "weak: the wrong answer passes: no test finds what is wrong with it" in done.stdout
     kept = tmp_path / "results" / "audit"
     assert {path.name for path in kept.iterdir()} == {"audit.json", "audit.html", "audit.svg"}
     certificate = json.loads((kept / "audit.json").read_text())
     adder, weak = certificate["cases"]
-    assert (adder["case"], adder["tests"], adder["without_twin"], adder["problems"]) == ("adder", 2, [], [])
+    assert (adder["case"], adder["tests"], adder["unproven"], adder["problems"]) == ("adder", 2, {}, [])
     assert {mutant["fate"] for mutant in adder["mutants"]} == {"killed"}
     assert ("arithmetic operator", "survived") in {(mutant["kind"], mutant["fate"]) for mutant in weak["mutants"]}
     required = ("run", "--model", "oracle", "--no-open", "--exit-zero", "--require-audit", "results/audit/audit.json")
     done = bakeoff(*required, "--dry-run")
     assert done.returncode == 0, done.stderr
-    assert "weak is left out: it failed its audit: its tests notice only" in done.stderr
+    assert "weak is left out: it failed its audit: the wrong answer passes" in done.stderr
     (tmp_path / "tests" / "adder" / "reference.py").write_text("def add(a, b):\n    return b + a\n")
     done = bakeoff(*required)
     assert done.returncode == 2
@@ -61,11 +61,11 @@ def test_a_stub_that_passes_fails_its_audit(bakeoff: Bakeoff, tmp_path: Path) ->
     assert done.returncode == 1, done.stderr
     (lame,) = json.loads(done.stdout)["cases"]
     assert lame["nop_passed"] == ["test_double"]
-    assert lame["problems"][0] == "what subjects start from passed 1 of 1 gradings"
+    assert lame["problems"][0] == "the stub that agents start from passes already: its tests measure nothing"
     run = ("agents", "run", "--exercises", "track", "--agent", "oracle", "--no-open")
     done = bakeoff(*run, "--require-audit", "results/audit/audit.json")
     assert done.returncode == 2
-    assert "lame is left out: it failed its audit: what subjects start from passed" in done.stderr
+    assert "lame is left out: it failed its audit: the stub that agents start from passes already" in done.stderr
     done = bakeoff("audit", "nowhere")
     assert done.returncode == 2
     assert "nowhere is not a folder" in done.stderr

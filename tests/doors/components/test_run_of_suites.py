@@ -173,7 +173,7 @@ async def test_steps_end_where_they_were_said_to(tmp_path: Path) -> None:
     assert record.verdict == "fail"
 
 
-async def test_a_validator_that_objects_fails_the_component_and_one_that_breaks_fails_nobody(tmp_path: Path) -> None:
+async def test_a_validator_that_objects_or_breaks_on_an_answer_alone_fails_the_component(tmp_path: Path) -> None:
     suites = write_suites(tmp_path / "suites", shout=SHOUT)
     upper = scripted(tmp_path / "a.json", [calling("ResultWrite", "def shout(text):\n    return text.upper()\n")])
     broken = scripted(tmp_path / "b.json", [calling("ResultWrite", "# BROKEN\n")])
@@ -182,8 +182,10 @@ async def test_a_validator_that_objects_fails_the_component_and_one_that_breaks_
     assert (objected["numPassed"], objected["passed"], objected["validationFailed"]) == (1, False, True)
     assert objected["validation"] == {"valid": False, "errors": ["it uses upper"]}
     assert records["shout", upper].value == 0.0
-    assert records["shout", broken].verdict == "grader"
-    assert "no idea" in str(records["shout", broken].failure)
+    assert records["shout", broken].verdict == "fail"
+    (reason,) = verification(records["shout", broken])["validation"]["errors"]
+    assert "the validator breaks on this answer, and not on the reference" in reason
+    assert "no idea" in reason
 
 
 async def test_a_suite_whose_validator_is_broken_counts_for_nobody(tmp_path: Path) -> None:

@@ -454,10 +454,6 @@ TABLE: dict[str, tuple[str | bytes, str]] = {
         changed("order: any", "oder: any", WITH_TURNS),
         "9: testCases[0].turns[0].oder: is not a key that is known here: did you mean 'order'?",
     ),
-    "limit of a case in a turn": (
-        changed("order: any", "maxCost: 1", WITH_TURNS),
-        "9: testCases[0].turns[0].maxCost: counts for the whole case: move it there",
-    ),
     "misspelt matcher in a turn": (
         changed("{city: Bergen}", "{city: {value: x, caseInsensitve: true}}", WITH_TURNS),
         "11: testCases[0].turns[1].expectedToolUsage.parameters.city",

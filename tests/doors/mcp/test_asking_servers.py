@@ -1,4 +1,4 @@
-"""Evaluations of servers that ask back, and cases that want a resource or a prompt."""
+"""Evaluations of servers that ask back."""
 
 import json
 import sys
@@ -20,21 +20,14 @@ def wanted(tool: str, **parameters: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("mode", ["json", "native"])
-def test_a_case_can_want_a_resource_a_prompt_or_a_tool_that_asks_back(
-    evaluated: Evaluate, script: Callable[..., str], mode: str
-) -> None:
+def test_a_case_can_want_a_tool_that_asks_back(evaluated: Evaluate, script: Callable[..., str], mode: str) -> None:
     server = {
         "name": "asking",
         "command": sys.executable,
         "args": [str(SERVERS / "asking.py")],
-        "expose": ["resources", "prompts"],
         "elicitation": [{"match": "really", "content": {"sure": True, "reason": "spring"}}],
     }
-    cases = {
-        "What is on today?": (wanted("read_resource", uri="note://today"), "Buy milk."),
-        "Greet Ann.": (wanted("prompt_greet", who="Ann"), "Greet Ann kindly."),
-        "Delete it all.": (wanted("delete_all"), "deleted: True spring"),
-    }
+    cases = {"Delete it all.": (wanted("delete_all"), "deleted: True spring")}
     replies: list[tuple[str, Any]] = [
         (prompt, json.dumps(call))
         if mode == "json"
@@ -53,7 +46,7 @@ def test_a_case_can_want_a_resource_a_prompt_or_a_tool_that_asks_back(
     assert [detail.error for at in range(len(cases)) for detail in details(report, at)] == [None] * len(cases)
     assert report.summary.allPass
     if mode == "json":
-        assert "spring" in json.dumps(content(details(report, 2)[0]))
+        assert "spring" in json.dumps(content(details(report)[0]))
 
 
 @pytest.mark.parametrize(
@@ -65,7 +58,6 @@ def test_a_case_can_want_a_resource_a_prompt_or_a_tool_that_asks_back(
             "elicitation[0].matches: is not a key that is known here: did you mean",
         ),
         ("sampling: [{match: x}]", "sampling[0].reply: is missing"),
-        ("expose: [tools]", "expose[0]: 'tools': has to be 'resources' or 'prompts'"),
     ],
 )
 def test_a_mistake_in_what_a_server_is_answered_is_said_with_its_place(

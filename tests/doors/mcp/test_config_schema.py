@@ -77,7 +77,6 @@ def test_what_is_accepted_here_is_accepted_by_the_schema(read, tmp_path: Path, w
         "turn without a prompt",
         "turn without calls",
         "unknown key of a turn",
-        "limit of a case in a turn",
         "both spellings in a turn",
     ],
 )

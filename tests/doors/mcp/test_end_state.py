@@ -1,4 +1,4 @@
-"""What a case has left behind, checked by commands, queries and functions."""
+"""What a case has left behind, checked by commands and queries."""
 
 import json
 from pathlib import Path
@@ -12,17 +12,6 @@ from bakeoff.scorers.mcp.calls import EndCheck
 
 from .conftest import NOTE, Evaluate, call, desk, details
 
-CHECKS = """
-def one_note(state):
-    assert len(state.calls) == 1, f"{len(state.calls)} calls were made"
-    return state.results[0] == "note 1: milk" and state.folder.is_dir()
-
-def refuses(state):
-    return "the note is not wanted"
-
-def breaks(state):
-    return state.nothing
-"""
 QUERY = {"serverName": "notes", "toolName": "log", "parameters": {"text": "x"}}
 
 
@@ -31,7 +20,7 @@ def case(name: str, *checks: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 
 def evaluated_notes(evaluated: Evaluate, *cases: dict[str, Any], **fields: Any) -> Any:
-    Path("end_checks.py").write_text(CHECKS)
+    Path("seen.txt").touch()
     usual = {"mcpServers": [desk("notes")], "serverScope": "trial", "modelsToTest": [f"scripted:{call(**NOTE)}"]}
     return evaluated(testCases=cases, **{**usual, **fields})
 
@@ -39,35 +28,31 @@ def evaluated_notes(evaluated: Evaluate, *cases: dict[str, Any], **fields: Any) 
 def test_every_check_has_its_own_line_and_reason(evaluated: Evaluate) -> None:
     good = case(
         "good",
-        {"command": "pwd; ls", "expectedResults": "end_checks.py"},
+        {"command": "pwd; ls", "expectedResults": "seen.txt"},
         {"query": QUERY, "expectedResults": "note 2"},  # on the same server, which is a fresh one for each round
-        {"function": "end_checks:one_note"},
     )
     bad = case(
         "bad",
         {"name": "a file", "command": ["ls", "/nowhere/at all"]},
         {"query": QUERY, "expectedResults": "note 3"},
-        {"function": "end_checks:refuses"},
     )
     report = evaluated_notes(evaluated, good, bad, testRound=2)
     assert [(each.check, each.passed) for each in details(report)[1].endState] == [
         ("pwd; ls", True),
         ("notes / log", True),
-        ("end_checks:one_note", True),
     ]
     failed = details(report, 1)[0]
-    [file, query, function] = failed.endState
+    [file, query] = failed.endState
     assert file.reason.startswith("exit code 2: ")
     assert "/nowhere/at all" in file.reason
     assert query.reason == "'note 3' is not in 'note 2: x'"
-    assert function.reason == "the note is not wanted"
     assert str(failed.error).startswith("end state: a file: exit code 2")
     assert failed.turns == ()
     assert report.config["testCases"][0] == json.loads(json.dumps(good))
     numbers = report.bakeoff.models[0]
     assert (numbers.passAtK.name, numbers.passAtK.value, numbers.passHatK.value) == ("pass@2", 0.5, 0.5)
     [markdown], [log], [page] = (list(Path("mcp-report").glob(f"*.{end}")) for end in ("md", "log", "html"))
-    assert "the note is not wanted" in markdown.read_text()
+    assert "'note 3' is not in 'note 2: x'" in markdown.read_text()
     assert page.read_text().index("End states") < page.read_text().index('id="answers"')
     assert "pass^2" in markdown.read_text()
     assert "end state: notes / log: FAILED: 'note 3' is not in 'note 2: x'" in log.read_text()
@@ -98,23 +83,14 @@ def test_an_agent_that_made_other_calls_has_its_end_state_checked_too(evaluated:
     assert (detail.passed, [each.passed for each in detail.endState]) == (False, [True])
 
 
-def test_a_function_that_breaks_says_nothing_about_the_model(evaluated: Evaluate) -> None:
-    report = evaluated_notes(evaluated, case("broken", {"function": "end_checks:breaks"}))
-    [detail] = details(report)
-    assert "not counted (grader)" in str(detail.error)
-    assert "nothing" in str(detail.error)
-
-
 @pytest.mark.parametrize(
     ("check", "key", "told"),
     [
-        ({}, "", "this checks nothing: write one of `command`, `query` and `function`"),
-        ({"command": "ls", "function": "a:b"}, "", "this has command and function: write one of"),
-        ({"function": "a b"}, ".function", "does not name a function: write it as `module:function`"),
-        ({"function": "a:b", "expectedResults": 1}, "", "expectedResults has no meaning for a function"),
+        ({}, "", "this checks nothing: write `command` or `query`"),
+        ({"command": "ls", "query": QUERY}, "", "this has command and query: write `command` or `query`"),
         ({"comand": "ls"}, ".comand", "is not a key that is known here: did you mean 'command'?"),
         ({"query": {"serverName": "notes"}}, ".query.toolName", "is missing"),
-        ({"function": "a:b", "serverName": "notes"}, ".serverName", "is the server in whose folder a `command` runs"),
+        ({"query": QUERY, "serverName": "notes"}, ".serverName", "is the server in whose folder a `command` runs"),
         ({"command": "ls", "serverName": "note"}, ".serverName", "no server is called 'note': did you mean 'notes'?"),
     ],
 )
@@ -124,11 +100,6 @@ def test_a_wrong_check_is_told_with_its_place(write_suite: Any, check: dict[str,
         read_suite(file, {})
     assert f":1: testCases[0].endState[0]{key}: " in str(caught.value)
     assert told in str(caught.value)
-
-
-def test_a_function_that_does_not_exist_is_told_before_anything_is_called(evaluated: Evaluate) -> None:
-    with pytest.raises(UsageError, match=r"yaml:1: testCases\[0\].endState\[0\].function: .*no_checks"):
-        evaluated_notes(evaluated, case("x", {"function": "no_checks:none"}))
 
 
 def test_a_check_is_called_what_it_does() -> None:

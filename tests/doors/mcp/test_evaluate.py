@@ -12,7 +12,7 @@ import pytest
 from bakeoff.doors.mcp.api import McpProgress, evaluate, evaluate_all, evaluate_mcp_async
 from bakeoff.doors.mcp.config import SuiteConfig
 from bakeoff.doors.mcp.plan import EvaluationRequest
-from bakeoff.errors import InfraError, UsageError
+from bakeoff.errors import InfraError, PlanError, UsageError
 from bakeoff.models.providers import register_provider
 from bakeoff.models.rate_limit import ProviderBusy
 from bakeoff.options import RunOptions
@@ -171,10 +171,7 @@ def test_a_report_has_the_warnings_about_what_was_evaluated(evaluated: Evaluate)
     report = evaluated(modelsToTest=models, testCases=cases, modelSettings=settings)
     [warning] = report.bakeoff.warnings
     assert "did you mean 'calculate-bmi'?" in warning
-    assert report.config["modelSettings"] == {
-        model: {"maxTokens": 9, "temperature": 0.5},
-        "scripted:null": {"maxTokens": 9},
-    }
+    assert report.config["modelSettings"] == {"maxTokens": 9, model: {"maxTokens": 9, "temperature": 0.5}}
     assert evaluated(testCases=cases, request={"cases": ("1",)}).bakeoff.warnings == (), "it is not asked"
 
 
@@ -290,11 +287,49 @@ def test_a_tool_that_hangs_has_failed_and_is_not_tried_again(evaluated: Evaluate
 
 
 def test_limits_of_a_case(evaluated: Evaluate) -> None:
+    case = {"prompt": "BMI?", "expectedOutput": BMI, "maxCalls": 1}
+    assert evaluated(testCases=[{**case, "scorers": {"latency": 60_000}}]).summary.allPass
+    report = evaluated(testCases=[{**case, "scorers": [{"latency": 0.00001}]}])
+    assert "ms; at most 1e-05 ms are allowed" in (details(report)[0].error or "")
+    assert report.config["testCases"] == [{**case, "scorers": [{"latency": 0.00001}]}]
+
+
+def test_the_scorers_of_every_door_score_the_answer_beside_the_calls(evaluated: Evaluate) -> None:
+    Path("my_scorers.py").write_text("def short(given):\n    return len(given.output) < 200\n")
     case = {"prompt": "BMI?", "expectedOutput": BMI}
-    assert evaluated(testCases=[{**case, "maxSeconds": 60, "maxCalls": 1}]).summary.allPass
-    report = evaluated(testCases=[{**case, "maxCost": 0.01, "maxSeconds": 0.0000001}])
-    assert "s, at most 1e-07 s are allowed" in (details(report)[0].error or "")
-    assert "'maxCost': 0.01" in str(report.config["testCases"])
+    scorers = ["contains", {"checks": ["is-json"]}, {"function": "my_scorers:short"}, {"json": {"match": "subset"}}]
+    good = {**case, "name": "good", "expected": {"toolName": "calculate-bmi"}, "scorers": scorers[1:]}
+    bad = {**case, "name": "bad", "expected": "twenty"}
+    wrong = {
+        **case,
+        "name": "wrong call",
+        "expectedOutput": {**NOTE, "toolName": "log", "serverName": "health"},
+        "expected": "calculate-bmi",
+    }
+    report = evaluated(testCases=[good, bad, wrong], scorers="contains")
+    assert [details(report, at)[0].passed for at in range(3)] == [True, False, False]
+    assert details(report, 1)[0].error == "missing: 'twenty'"
+    assert "toolName is 'calculate-bmi', expected 'log'" in (details(report, 2)[0].error or "")
+    assert [each.rounds for each in report.bakeoff.mostConfused] == [1], "the calls are read beside other scores"
+    assert report.config["scorers"] == [{"contains": None}]
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"scorers": ["contans"]}, "scorers[0]: there is no scorer 'contans': did you mean 'contains'"),
+        ({"scorers": ["contains"]}, "testCases[0]: has no `expected`, which contains would compare the answer with"),
+        ({"scorers": [{"command": ["true"]}]}, "the scorer 'command' grades with the hidden files of a case"),
+        ({"scorers": ["mcp"]}, "two scorers are called 'mcp'"),
+        ({"case": {"expected": "x"}}, "testCases[0].expected: needs `scorers` that compare"),
+        ({"case": {"scorers": [{"function": "nowhere:f"}]}}, "testCases[0].scorers[0].function: "),
+    ],
+)
+def test_wrong_scorers_are_told_with_their_place(evaluated: Evaluate, fields: dict[str, Any], message: str) -> None:
+    case = {"prompt": "BMI?", "expectedOutput": BMI, **fields.pop("case", {})}
+    with pytest.raises((UsageError, PlanError)) as caught:
+        evaluated(testCases=[case], **fields)
+    assert message in str(caught.value)
 
 
 def test_only_right_calls_are_executed(evaluated: Evaluate) -> None:

@@ -2,10 +2,8 @@
 
 import asyncio
 import shlex
-import sqlite3
 import stat
 import sys
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -568,34 +566,27 @@ def test_cases_that_no_tool_is_for_avoid_what_the_tools_are_about():
     }
 
 
-def test_drafts_name_what_the_server_works_on(tmp_path: Path):
+def test_drafts_name_the_files_that_the_server_is_started_with(tmp_path: Path):
     box = tmp_path / "box"
     (box / ".git").mkdir(parents=True)
-    (box / ".git" / "HEAD").write_text("ref: refs/heads/trunk\n")
-    (box / "a.txt").write_text("rent the boat, the boat is red")
+    (box / "a.txt").write_text("rent the boat")
     (box / ".env").write_text("SECRET=1")
     around = Surroundings.of(ServerSpec(name="s", command="x", args=("--root=box",)), tmp_path)
-    assert (around.folder, around.files, around.word) == (str(box), (str(box / "a.txt"),), "rent")
-    assert (around.repository, around.branch, around.tracked) == ("box", "trunk", ("a.txt",))
+    assert (around.folder, around.files, around.repository) == (box, (str(box / "a.txt"),), box)
     drafts = drafts_of(
         tool("read_file", "", {"path": TEXT}),
         tool("create_file", "", {"path": TEXT}),
+        tool("list_directory", "", {"path": TEXT}),
         tool("git_checkout", "", {"repo_path": TEXT, "branch_name": TEXT}),
         s=around,
     )
-    assert [draft.values for draft in drafts[:3]] == [
+    assert [draft.values for draft in drafts[:4]] == [
         {"path": str(box / "a.txt")},
         {"path": str(box / "ideas.md")},
-        {"repo_path": "box", "branch_name": "trunk"},
+        {"path": str(box)},
+        {"repo_path": str(box), "branch_name": "main"},
     ]
-
-
-def test_a_table_of_a_database_is_found(tmp_path: Path):
-    with closing(sqlite3.connect(tmp_path / "shop.db")) as base:
-        base.execute("CREATE TABLE sales (id INTEGER, item TEXT)")
-    around = Surroundings.of(ServerSpec(name="s", command="x", args=("shop.db",)), tmp_path)
-    query = tool("read_query", "Execute a SELECT query on the SQL database", {"query": TEXT})
-    assert drafts_of(query, s=around)[0].values == {"query": "SELECT count(*) FROM sales"}
+    assert Surroundings.of(ServerSpec(name="s", url="https://host/mcp"), tmp_path) == Surroundings()
 
 
 def test_a_destructive_tool_is_not_executed_by_accident_and_a_deprecated_one_has_no_case():

@@ -1,4 +1,4 @@
-"""`bakeoff mcp list`, `call`, `snapshot` and `diff`: a server as its author looks at it."""
+"""`bakeoff mcp list`, `snapshot` and `diff`: a server as its author looks at it."""
 
 import json
 import shlex
@@ -6,7 +6,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -16,8 +15,7 @@ from bakeoff.doors.mcp.config import read_suite
 from bakeoff.doors.mcp.plan import EvaluationRequest, build_plan, full_environment, settings_of
 from bakeoff.doors.mcp.servers import hidden_headers, parse_headers, suite_with_headers, with_headers
 from bakeoff.errors import UsageError
-from bakeoff.mcp import ServerSpec, ServerTool
-from bakeoff.mcp.arguments import argument_problems, parse_arguments, parse_json_arguments
+from bakeoff.mcp import ServerSpec
 from bakeoff.mcp.changes import ToolChange, changes
 from bakeoff.mcp.servers import with_variables
 from bakeoff.mcp.snapshot import PlacedSnapshot, ServerEntry, Snapshot, ToolEntry
@@ -27,90 +25,9 @@ from bakeoff.report.tools import change_blocks, fails
 from bakeoff.storage.redaction import secrets_in
 
 from ...warm_bakeoff import PROGRAM, Bakeoff
-from .conftest import SERVERS
 from .test_lint import sarif_schema
 
 ROOT = Path(__file__).parents[3]
-
-TOOL = ServerTool(
-    server="desk",
-    name="order",
-    input_schema={
-        "type": "object",
-        "properties": {
-            "what": {"type": "string"},
-            "count": {"type": "integer", "minimum": 1},
-            "price": {"type": "number"},
-            "gift": {"type": "boolean"},
-            "tags": {"type": "array", "items": {"type": "string"}},
-            "sizes": {"type": "array", "items": {"type": "integer"}},
-            "note": {"anyOf": [{"type": "string"}, {"type": "null"}]},
-            "address": {"$ref": "#/$defs/Address"},
-            "any": {},
-        },
-        "required": ["what"],
-        "$defs": {"Address": {"type": "object", "properties": {"city": {"type": "string"}}}},
-    },
-)
-
-
-@pytest.mark.parametrize(
-    ("words", "arguments"),
-    [
-        (["what=5"], {"what": "5"}),
-        (["what=a=b"], {"what": "a=b"}),
-        (["what=", "count=5"], {"what": "", "count": 5}),
-        (["count=5.0", "price=5"], {"count": 5, "price": 5}),
-        (["gift=true", "price=-1.5"], {"gift": True, "price": -1.5}),
-        (["tags=a", "tags=5"], {"tags": ["a", "5"]}),
-        (["tags=a"], {"tags": ["a"]}),
-        (['tags=["a", "b"]', "sizes=[1]"], {"tags": ["a", "b"], "sizes": [1]}),
-        (["sizes=1", "sizes=2"], {"sizes": [1, 2]}),
-        (["note=null"], {"note": None}),
-        (["note=nothing"], {"note": "nothing"}),
-        (['address={"city": "Oslo"}'], {"address": {"city": "Oslo"}}),
-        (["any=5", "other=x"], {"any": 5, "other": "x"}),
-        (["any=null"], {"any": None}),
-    ],
-)
-def test_words_become_values_of_the_types_that_the_schema_has(words: list[str], arguments: dict[str, Any]) -> None:
-    assert parse_arguments(words, TOOL) == arguments
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["count=many"], "count=many is not a whole number"),
-        (["count=true"], "count=true is not a whole number"),
-        (["gift=yes", "price=NaN"], "gift=yes is not true or false\nprice=NaN is not a number"),
-        (["count=1", "count=2"], "'count' is given 2 times, and is no list"),
-        (["address=Oslo"], "address=Oslo is not an object"),
-        (["what"], "'what' is not an argument: write it as name=value"),
-        (["=x"], "is not an argument"),
-        (["count=\x1b[2J"], "count=\\x1b[2J is not a whole number"),
-    ],
-)
-def test_words_that_do_not_fit_are_named_with_the_type_that_is_wanted(words: list[str], message: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        parse_arguments(words, TOOL)
-    assert message in str(caught.value)
-
-
-def test_what_a_schema_says_against_arguments() -> None:
-    assert list(argument_problems({"what": "x", "count": 3}, TOOL)) == []
-    found = list(argument_problems({"wat": "x", "count": 0, "address": {"city": 3}}, TOOL))
-    assert found == [
-        "'order' has no parameter 'wat': did you mean 'what'?",
-        "'order' needs 'what'",
-        "count: 0 is less than the minimum of 1",
-        "address.city: 3 is not of type 'string'",
-    ]
-    hostile = TOOL.model_copy(update={"input_schema": {"type": "object", "$ref": "#/$defs/none"}})
-    assert list(argument_problems({}, hostile)) == []
-    with pytest.raises(UsageError, match="is not an object"):
-        parse_json_arguments("[1]")
-    with pytest.raises(UsageError, match="is not JSON"):
-        parse_json_arguments("{")
 
 
 def test_headers_go_to_servers_at_a_url_and_their_values_to_no_file() -> None:
@@ -152,19 +69,12 @@ def kitchen(bakeoff: Bakeoff, tmp_path: Path, nobody: None) -> Path:
 
 
 @pytest.mark.full
-def test_a_server_is_listed_called_and_compared_with_its_snapshot(bakeoff: Bakeoff, kitchen: Path) -> None:
+def test_a_server_is_listed_and_compared_with_its_snapshot(bakeoff: Bakeoff, kitchen: Path) -> None:
     listed = bakeoff("mcp", "list")
     assert listed.returncode == 0, listed.stderr
     assert "convert_temperature" in listed.stdout
     assert '"celsius" | "fahrenheit"' in listed.stdout
     assert list(json.loads(bakeoff("mcp", "list", "kitchen", "--json").stdout)["servers"]) == ["kitchen"]
-
-    called = bakeoff("mcp", "call", "set_timer", "minutes=3")
-    assert (called.returncode, called.stdout) == (0, "The timer rings in 3 minutes.\n"), called.stderr
-    wrong = bakeoff("mcp", "call", "set_timr", "minutes=3")
-    assert (wrong.returncode, "did you mean 'set_timer'?" in wrong.stderr) == (2, True)
-    unchecked = bakeoff("mcp", "call", "set_timer", "--args", '{"minutes": 0}', "--no-check", "--json")
-    assert (unchecked.returncode, json.loads(unchecked.stdout)["is_error"]) == (1, True)
 
     assert bakeoff("mcp", "diff").returncode == 2, "there is no snapshot yet"
     assert bakeoff("mcp", "snapshot").returncode == 0
@@ -199,7 +109,6 @@ def test_hostile_texts_of_a_server_are_shown_safely(bakeoff: Bakeoff, nobody: No
     command = shlex.join([sys.executable, "evil.py"])
     shown = [
         bakeoff("mcp", "list", "--command", command),
-        bakeoff("mcp", "call", "wipe", "--command", command),
         bakeoff("mcp", "snapshot", "--command", command, "-o", "-"),
         bakeoff("mcp", "list", "--json", "--command", command),
     ]
@@ -208,25 +117,6 @@ def test_hostile_texts_of_a_server_are_shown_safely(bakeoff: Bakeoff, nobody: No
         assert not {"\x1b", "\x9b", "\u202e", "\x07"} & set(done.stdout + done.stderr)
     assert "note://{id}" in shown[0].stdout
     assert "greet" in shown[0].stdout
-
-
-def test_a_destructive_tool_is_called_only_when_that_is_said(bakeoff: Bakeoff, nobody: None) -> None:
-    command = shlex.join([sys.executable, str(SERVERS / "desk.py"), "notes"])
-    refused = bakeoff("mcp", "call", "erase", "text=all", "--command", command)
-    assert refused.returncode == 2
-    assert "marked as destructive by its server: call it with --yes" in refused.stderr
-    done = bakeoff("mcp", "call", "erase", "text=all", "--yes", "--command", command)
-    assert (done.returncode, done.stdout) == (0, "note 1: all\n")
-
-
-def test_tools_of_the_same_name_are_told_apart_by_their_servers(bakeoff: Bakeoff, nobody: None) -> None:
-    health, notes = (shlex.join([sys.executable, str(SERVERS / "desk.py"), name]) for name in ("health", "notes"))
-    both = ("--command", health, "--command", notes)
-    unclear = bakeoff("mcp", "call", "log", "text=x", *both)
-    assert unclear.returncode == 2
-    wanted = unclear.stderr.strip().rpartition(", ")[2]
-    done = bakeoff("mcp", "call", wanted, "text=x", *both)
-    assert (done.returncode, done.stdout) == (0, "note 1: x\n")
 
 
 def test_changes_as_sarif_follow_its_schema_and_text_marks_the_words() -> None:
@@ -258,7 +148,7 @@ def test_texts_of_servers_are_neither_links_nor_placeholders_in_sarif() -> None:
     assert "\u202e" not in json.dumps(result, ensure_ascii=False)
 
 
-def test_snapshots_and_calls_show_no_secret_that_a_server_repeats(bakeoff: Bakeoff, nobody: None) -> None:
+def test_snapshots_show_no_secret_that_a_server_repeats(bakeoff: Bakeoff, nobody: None) -> None:
     Path("leaky.py").write_text(
         "import os\nfrom mcp.server import MCPServer\nserver = MCPServer('leaky')\n"
         "@server.tool(description='With ' + os.environ['API_TOKEN'])\n"
@@ -266,11 +156,10 @@ def test_snapshots_and_calls_show_no_secret_that_a_server_repeats(bakeoff: Bakeo
     )
     leaky = {"command": sys.executable, "args": ["leaky.py"], "env": {"API_TOKEN": "canary-4711-canary"}}
     Path(".mcp.json").write_text(json.dumps({"mcpServers": {"leaky": leaky}}))
-    for words in (("snapshot", ".mcp.json", "-o", "-"), ("call", "look", "--config", ".mcp.json")):
-        done = bakeoff("mcp", *words)
-        assert done.returncode == 0, done.stderr
-        assert "With [redacted " in done.stdout
-        assert "canary" not in done.stdout
+    done = bakeoff("mcp", "snapshot", ".mcp.json", "-o", "-")
+    assert done.returncode == 0, done.stderr
+    assert "With [redacted " in done.stdout
+    assert "canary" not in done.stdout
 
 
 @pytest.mark.full

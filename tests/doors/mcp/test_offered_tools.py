@@ -1,8 +1,6 @@
-"""Cases that offer some tools only, and snapshots whose tools are served."""
+"""Cases that offer some tools only."""
 
-import asyncio
 import re
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,45 +10,9 @@ from bakeoff.doors.mcp.examples import write_example
 from bakeoff.doors.mcp.plan import McpPlanSettings
 from bakeoff.doors.mcp.subjects import SuiteModel
 from bakeoff.errors import UsageError
-from bakeoff.mcp import McpHub, ServerSpec, ServerTool
-from bakeoff.mcp.snapshot import ServerEntry, Snapshot, ToolEntry, serve_snapshot
-from bakeoff.mcp.tools import ToolCallResult, offered_tools
+from bakeoff.mcp import ServerSpec, ServerTool
+from bakeoff.mcp.tools import offered_tools
 from bakeoff.plan import Plan, SubjectSpec
-
-
-def test_a_snapshot_is_served_and_nothing_is_executed(tmp_path: Path):
-    entry = ToolEntry(description="Mixes two.", inputSchema={"type": "object"})
-    Snapshot(servers={"studio": ServerEntry(tools={"mix": entry})}).write(tmp_path / "tools.json")
-    words = ("-m", "bakeoff", "mcp", "serve", "tools.json")
-    spec = ServerSpec(name="still", command=sys.executable, args=words, cwd=tmp_path, sandbox="none")
-
-    async def used() -> tuple[list[str], ToolCallResult]:
-        async with McpHub([spec]).open() as hub:
-            return [tool.name for tool in await hub.tools()], await hub.call("still", "mix", {"a": "red"})
-
-    names, result = asyncio.run(used())
-    assert names == ["mix"]
-    assert result.is_error
-    assert "only describes its tools" in result.text
-
-
-@pytest.mark.parametrize(
-    ("content", "name", "told"),
-    [
-        (
-            '{"format": "bakeoff-mcp-snapshot-1", "servers": {"a": {}, "b": {}}}',
-            None,
-            "has 2 servers: name one of a, b",
-        ),
-        ('{"format": "bakeoff-mcp-snapshot-1", "servers": {"a": {}}}', "c", "has no server 'c'"),
-        ("{}", None, "is not a snapshot"),
-        ("{", None, "this is not JSON"),
-    ],
-)
-def test_a_snapshot_that_cannot_be_served_is_told(tmp_path: Path, content: str, name: str | None, told: str):
-    (tmp_path / "tools.json").write_text(content)
-    with pytest.raises(UsageError, match=told):
-        serve_snapshot(tmp_path / "tools.json", name)
 
 
 def test_an_unknown_tool_of_a_case_is_told_with_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -12,7 +12,6 @@ from bakeoff.doors.mcp.plan import (
     EvaluationRequest,
     McpPlanSettings,
     build_plan,
-    config_of,
     settings_of,
     with_tools,
 )
@@ -87,9 +86,8 @@ def new_plan(folder: Path) -> tuple[Plan, McpPlanSettings]:
 def test_an_old_plan_has_the_settings_of_a_new_plan_of_the_same_file(old: Plan, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     new, settings = new_plan(Path())
-    assert settings_of(old) == settings
-    assert config_of(old, settings_of(old)) == config_of(new, settings)
-    assert (old.cases, old.settings) == (new.cases, new.settings)
+    assert settings_of(old) == settings.model_copy(update={"configuration": {}})  # reports of old runs lack most of it
+    assert old.cases == new.cases
 
 
 def test_recorded_answers_and_scores_of_an_old_plan_are_found_by_a_new_one(

@@ -9,8 +9,7 @@ import pytest
 
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerTool
-from bakeoff.mcp.arguments import find_tool
-from bakeoff.mcp.description_patch import description_patch
+from bakeoff.mcp.tools import find_tool
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.report.compare.tool_versions import PRESENT, split_cases, versions_of
 from bakeoff.scorers.mcp.calls import Call, CaseExpectation
@@ -35,15 +34,9 @@ def tune(bakeoff: Bakeoff, *arguments: str, tool: str = "remove") -> subprocess.
     return bakeoff("mcp", "tune", tool, *arguments)
 
 
-def test_the_better_of_three_is_confirmed_on_other_cases_and_handed_over_as_a_patch(
-    words: Path, bakeoff: Bakeoff
-) -> None:
-    server = words.parent / "source.py"
-    server.write_text(f'TOOLS = {{"remove": "{DESCRIPTIONS["remove"]}"}}\n')
-    (words.parent / "tools.json").write_text(json.dumps({**DESCRIPTIONS, "archive": "Put it aside."}))
-    words.parent.joinpath("tools.json").rename("descriptions.words")
-    words.write_text(words.read_text().replace("tools.json", "descriptions.words"))
-    done = tune(bakeoff, "--description", WORSE, "--description", BETTER, "--patch", "better.patch", "--json")
+@pytest.mark.usefixtures("words")
+def test_the_better_of_three_is_confirmed_on_other_cases(bakeoff: Bakeoff) -> None:
+    done = tune(bakeoff, "--description", WORSE, "--description", BETTER, "--json", "--html", "tuned.html")
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert report["winner"] == "version 2"
@@ -54,8 +47,9 @@ def test_the_better_of_three_is_confirmed_on_other_cases_and_handed_over_as_a_pa
     )
     assert trained.isdisjoint(confirmed)
     assert len(trained | confirmed) <= 22
-    subprocess.run(["git", "apply", "better.patch"], check=True)
-    assert server.read_text() == f'TOOLS = {{"remove": "{BETTER}"}}\n'
+    page = Path("tuned.html").read_text()
+    assert f"- {DESCRIPTIONS['remove']}" in page
+    assert f"+ {BETTER}" in page
 
 
 def _trials(run: str) -> list[str]:
@@ -127,68 +121,3 @@ def test_tools_are_named_and_versions_counted_once() -> None:
     with pytest.raises(UsageError, match="'b' is the name of several tools: write one of words/b, other/b"):
         find_tool(tools, "b")
     assert [each.description for each in versions_of(tools[0], ["x", " x ", "Handle it.", ""])] == ["Handle it.", "x"]
-
-
-@pytest.mark.parametrize(
-    ("files", "after", "patched"),
-    [
-        ({"a.py": "'Old.'"}, "New.", True),
-        ({"a.py": "'Old.'", "b/c.ts": "'Old.'"}, "New.", False),
-        ({"a.py": "'Old.' + 'Old.'"}, "New.", False),
-        ({"a.py": "'Old.'"}, "It's new.", False),
-        ({"a.py": "'Old.'"}, "New.\nevil()", False),
-        ({"a.bin": "'Old.'", "node_modules/a.js": "'Old.'"}, "New.", False),
-        ({"a.py": "print(Old.name, 'An Old. one')"}, "New.", False),
-        ({"a.ts": "class Old. {}; 'An Old. one'"}, "New.", False),
-        ({"a.py": "f'Old.'"}, "New.", False),
-        ({"a.py": "'Old.' % ()"}, "100% new.", False),
-        ({"a.py": "# Old.\n'Old.'"}, "New.", True),
-        ({"a.py": "'Old.'", "b.json": '{"format": "bakeoff-mcp-snapshot-1", "description": "Old."}'}, "New.", True),
-    ],
-)
-def test_a_patch_is_made_only_for_one_place_and_a_text_that_stays_a_text(
-    files: dict[str, str], after: str, patched: bool, tmp_path: Path
-) -> None:
-    for name, text in files.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
-    found = description_patch(tmp_path, "Old.", after)
-    assert (found.text is not None) is patched
-    assert bool(found.refused) is not patched
-
-
-@pytest.mark.parametrize("text", ["'Old.'", "a\r\n'Old.'\r\n", "a\x0cb\n'Old.'\n\x0c\n", "'Old.'\nno newline here"])
-def test_a_patch_applies_whatever_the_lines_of_the_file_end_with(text: str, tmp_path: Path) -> None:
-    file = tmp_path / "my server.py"
-    file.write_bytes(text.encode())
-    patch = description_patch(tmp_path, "Old.", "New.").text
-    assert patch is not None
-    subprocess.run(["git", "apply", "-"], cwd=tmp_path, input=patch.encode(), check=True)
-    assert file.read_bytes() == text.replace("Old.", "New.").encode()
-
-
-@pytest.mark.parametrize(
-    ("text", "before", "changed"),
-    [
-        (
-            'def f():\n    """\n    Old.\n\n    More.\n    """\n',
-            "Old.\n\nMore.",
-            'def f():\n    """\n    New.\n    """\n',
-        ),
-        ("ü = 1; x = r'It' + 'It\\'s old.'\n", "It's old.", "ü = 1; x = r'It' + 'New.'\n"),
-    ],
-)
-def test_a_literal_of_python_is_found_by_its_value(text: str, before: str, changed: str, tmp_path: Path) -> None:
-    file = tmp_path / "server.py"
-    file.write_text(text)
-    patch = description_patch(tmp_path, before, "New.").text
-    assert patch is not None
-    subprocess.run(["git", "apply", "-"], cwd=tmp_path, input=patch.encode(), check=True)
-    assert file.read_text() == changed
-
-
-def test_a_refused_patch_names_both_places_or_the_character(tmp_path: Path) -> None:
-    (tmp_path / "a.py").write_text("\n'Old.'")
-    (tmp_path / "b.ts").write_text("`Old.`")
-    assert description_patch(tmp_path, "Old.", "New.").refused == "the present text is in 2 places: a.py:2, b.ts:1"
-    assert description_patch(tmp_path, "Old.", "100% new").refused.startswith("the new text has '%'")

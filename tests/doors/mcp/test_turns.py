@@ -23,9 +23,9 @@ from bakeoff.scorers.mcp.calls import (
     ExecutedCall,
     ExpectedMcpCall,
     ExpectedTurn,
-    ScorerOptions,
 )
 from bakeoff.scorers.mcp.execution import TurnRules
+from bakeoff.scorers.mcp.scorer import McpCalls
 
 from .conftest import Evaluate, desk, details
 
@@ -127,7 +127,7 @@ def turn(prompt: str, *calls: Call, **fields: Any) -> ExpectedTurn:
 
 
 def rules(mode: Any = "json") -> TurnRules:
-    return turn_rules(ScorerOptions(mode=mode), McpPlanSettings(file="a.yaml", report="r", servers=(), tools=NOTES), {})
+    return turn_rules(McpCalls(mode=mode), McpPlanSettings(file="a.yaml", report="r", servers=(), tools=NOTES), {})
 
 
 def carried_on(mode: Any, turns: list[ExpectedTurn], *steps: Step) -> tuple[list[Any], Transcript]:

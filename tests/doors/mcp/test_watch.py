@@ -14,18 +14,15 @@ from bakeoff.doors.mcp.api import evaluate
 from bakeoff.doors.mcp.plan import EvaluationRequest, settings_of
 from bakeoff.doors.mcp.suites import prepare, read_suites
 from bakeoff.doors.mcp.watch import (
-    CHANGED_CASE,
     CHANGED_TOOL,
     MORE_ROUNDS,
-    NEW,
-    NOT_PASSED,
     Selection,
     newest_run,
     select,
     suite_sources,
     wanted_tools,
 )
-from bakeoff.engine.reuse import CARRIED_OVER
+from bakeoff.engine.reuse import CARRIED_OVER, CHANGED, NEW, NOT_PASSED
 from bakeoff.mcp import ServerSpec
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
@@ -102,11 +99,11 @@ def test_new_and_changed_cases_models_and_rounds_are_asked() -> None:
     assert select(plan, earlier).is_empty
     assert why(select(plan, None)) == {NEW: ALL}
     assert why(select(plan, earlier, anew="changed provider")) == {"changed provider": ALL}
-    assert why(select(edited(plan, prompt="Delete all."), earlier)) == {CHANGED_CASE: 1}
+    assert why(select(edited(plan, prompt="Delete all."), earlier)) == {CHANGED: 1}
     assert why(select(edited(plan, id="another"), earlier)) == {NEW: 1}
     more = select(plan.model_copy(update={"rounds": 2}), earlier)
     assert (why(more), len(more.carried)) == ({MORE_ROUNDS: ALL}, ALL)
-    assert why(select(planned(GOOD, modelSettings={"temperature": 1}), earlier)) == {CHANGED_CASE: ALL}
+    assert why(select(planned(GOOD, modelSettings={"temperature": 1}), earlier)) == {CHANGED: ALL}
 
 
 @pytest.mark.usefixtures("nobody")

@@ -115,9 +115,9 @@ test_list = describe_eval("list", data=["text", {"input": 1, 2: 3}, {"input": "g
     assert seen.counts() == {"passed": 4, "failed": 8}
     for problem in (
         "rows.jsonl:2: it has no 'input', only 'question'",
-        "rows.jsonl:3: this is not JSON: Expecting value: line 1 column 1 (char 0)",
+        "rows.jsonl:3: this is not JSON: expected ident at line 1 column 2",
         "rows.jsonl:4: the name 7 is not a text that can be shown",
-        "rows.csv:3: it has more cells than the first line has names",
+        "rows.csv:3: 3 values for 2 columns: put a value with `,` in double quotes",
         "rows.csv:4: the name 'x' is already used by rows.csv:2: rename one",
         "rows.yaml:2: 'just text' is not a row: write it as {'input': …, 'expected': …}",
         "row 1: 'text' is not a row: write it as {'input': …, 'expected': …}",
@@ -129,7 +129,7 @@ test_list = describe_eval("list", data=["text", {"input": 1, 2: 3}, {"input": "g
 NO_ROWS = {
     "data=[]": "there is no data, so the eval would test nothing",
     "data='none.jsonl'": "none.jsonl cannot be read: No such file or directory",
-    "data='rows.txt'": "rows are read from .jsonl, .json, .csv, .yaml or .yml",
+    "data='rows.txt'": "rows.txt is of no kind that has cases: name a file of .csv, .tsv, .jsonl",
     "data=lambda: 7": "data is 7: give a list of rows, a function that returns one, or a file",
     "data={'input': 1}": "data is {'input': 1}: give a list of rows",
 }

@@ -6,13 +6,14 @@ import sys
 import textwrap
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from bakeoff.doors.pytest.rows import read_rows
-from bakeoff.doors.pytest.used_files import ROWS, ReadFiles, code_digest, imported_files
-from bakeoff.doors.pytest.watch import KeptTest, WatchState
+from bakeoff.doors.pytest.watch import SUITE_FUNCTIONS, KeptTest, WatchState
+from bakeoff.engine.reuse import CHANGED, CHANGED_FILE, NEW, NOT_PASSED
+from bakeoff.engine.used_files import ROWS, ReadFiles, code_digest, imported_files
 from bakeoff.engine.watch import ANYTHING, GONE, stale_users
 from bakeoff.report.suites.eval_file import read_eval_file
 from bakeoff.storage.run_folder import run_folders
@@ -60,7 +61,7 @@ test_two = describe_eval("two", data=[{"input": "b"}], task=ask, scorers=[len])
     ],
 )
 def test_the_code_of_a_test_file_is_compared_without_rows(old: str, new: str, changed: bool) -> None:
-    assert (code_digest(FILE) != code_digest(FILE.replace(old, new))) is changed
+    assert (code_digest(FILE, SUITE_FUNCTIONS) != code_digest(FILE.replace(old, new), SUITE_FUNCTIONS)) is changed
 
 
 IMPORTS = {
@@ -111,15 +112,24 @@ def test_files_that_earlier_cycles_used_stay_used() -> None:
     assert second.watched == {*first.watched, "/p/new.py"}
 
 
+class Item(NamedTuple):
+    nodeid: str
+    path: str = "/p/test.py"
+
+
 def test_a_test_is_kept_only_if_it_passed_and_nothing_of_it_has_changed() -> None:
     tests = {"a": KeptTest(key="1"), "b": KeptTest(key="1", failed=True)}
     cycle = WatchState(number=2, stale=frozenset({"/p/stale.py"}), tests=tests)
-    assert cycle.keeps("a", "/p/test.py", "1")
-    assert not cycle.keeps("a", "/p/test.py", "2")
-    assert not cycle.keeps("a", "/p/stale.py", "1")
-    assert not cycle.keeps("b", "/p/test.py", "1")
-    assert not cycle.keeps("new", "/p/test.py", "1")
-    assert not cycle.model_copy(update={"stale": None}).keeps("a", "/p/test.py", "1")
+
+    def why(item: Any, key: str = "1", cycle: WatchState = cycle) -> str | None:
+        return cycle.why_stale(item, key)
+
+    assert why(Item("a")) is None
+    assert why(Item("a"), "2") == CHANGED
+    assert why(Item("a", "/p/stale.py")) == CHANGED_FILE
+    assert why(Item("b")) == NOT_PASSED
+    assert why(Item("new")) == NEW
+    assert why(Item("a"), cycle=cycle.model_copy(update={"stale": None})) == CHANGED_FILE
 
 
 def test_imports_are_followed_also_where_a_function_makes_them(tmp_path: Path) -> None:
@@ -151,7 +161,7 @@ def test_a_file_belongs_to_the_module_that_reads_it(tmp_path: Path) -> None:
     exec(compile(module.read_text(), str(module), "exec"), names)
     (tmp_path / "results" / "runs").mkdir(parents=True)
     (tmp_path / "results" / "runs" / "plan.json").touch()
-    reads = ReadFiles([tmp_path], tmp_path / "results" / "runs")
+    reads = ReadFiles([tmp_path], tmp_path / "results" / "runs", read_rows.__code__)
     try:
         for name in ("prompt.txt", "both.txt", ".hidden"):
             names["read"](tmp_path / name)
@@ -294,3 +304,20 @@ def test_watching_refuses_what_needs_all_results_anew(project: SmallProject) -> 
     seen = project.run_apart("--eval-watch", "--eval-until-decided")
     assert seen.result.ret == pytest.ExitCode.USAGE_ERROR
     assert "--eval-until-decided needs all anew" in seen.result.stderr.str()
+
+
+def test_two_interrupts_at_once_end_the_watch_without_a_traceback(project: SmallProject) -> None:
+    project.write("""
+async def slow(input):
+    print("started", flush=True)
+    await asyncio.sleep(60)
+
+test_slow = describe_eval("slow", data=rows("a"), task=slow, scorers=[right])
+""")
+    command = [sys.executable, "-m", "pytest", *PLUGIN, "-s", "--eval-watch"]
+    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    with Terminal(command, project.path, environment) as terminal:
+        terminal.answer("started", CTRL_C, CTRL_C)
+        assert terminal.ends() != 0
+        assert "Traceback" not in terminal.text
+        assert "Waiting for changes" not in terminal.text

@@ -3,6 +3,7 @@
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,9 +13,10 @@ from bakeoff.errors import UsageError
 from bakeoff.plan import Case, Limits, Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import Failure, Score
 from bakeoff.report.compare.cases import text_difference
-from bakeoff.report.compare.comparison import CompareReport, compare_sources
+from bakeoff.report.compare.comparison import CompareReport, CompareRequest, compare_sources
 from bakeoff.report.compare.description import describe_comparison
 from bakeoff.report.exports.ci import harmless_in_logs, harmless_json
+from bakeoff.report.gates import GateRule
 from bakeoff.report.readers import open_source
 from bakeoff.report.render.markdown import to_markdown
 from bakeoff.stats.gates import GateVerdict
@@ -22,10 +24,10 @@ from bakeoff.stats.gates import GateVerdict
 from ..runs import Values, lost, plan_of, record_of, run_of, source, write_run
 
 
-def compared(tmp_path: Path, old: Values, new: Values, cases: int = 20, **more: object) -> CompareReport:
+def compared(tmp_path: Path, old: Values, new: Values, cases: int = 20, **more: Any) -> CompareReport:
     before = run_of(tmp_path / "before", plan_of(cases, list(old), rounds=2), old)
     after = run_of(tmp_path / "after", plan_of(cases, list(new), rounds=2), new)
-    return compare_sources(source(before), source(after), **more)  # type: ignore[arg-type]
+    return compare_sources(source(before), source(after), CompareRequest(**more))
 
 
 def test_two_runs_of_one_subject_are_paired_case_by_case(tmp_path: Path) -> None:
@@ -61,8 +63,13 @@ def test_no_difference_opens_the_gate_unless_undecidable_is_to_fail_and_no_margi
     same: Values = {"s": lambda case, round_: float(case % 2)}
     assert compared(tmp_path, same, same, cases=200).exit_code == 0
     before, after = open_source(tmp_path / "before"), open_source(tmp_path / "after")
-    assert compare_sources(before, after, undecidable="fail").exit_code == 1
-    assert compare_sources(before, after, undecidable="fail", margin=0.05).exit_code == 0
+    assert compare_sources(before, after, CompareRequest(rule=GateRule("verdict", undecidable="fail"))).exit_code == 1
+    assert (
+        compare_sources(
+            before, after, CompareRequest(rule=GateRule("verdict", margin=0.05, undecidable="fail"))
+        ).exit_code
+        == 0
+    )
 
 
 def test_the_regression_gate_asks_only_whether_it_is_worse_than_the_margin(tmp_path: Path) -> None:
@@ -72,21 +79,22 @@ def test_the_regression_gate_asks_only_whether_it_is_worse_than_the_margin(tmp_p
         {"s": lambda case, round_: 0.5},
         {"s": lambda case, round_: 0.5 + 0.5 * (case == 0) + 0.5 * (case == 1)},
         cases=30,
-        margin=0.05,
-        undecidable="fail",
+        rule=GateRule("verdict", margin=0.05, undecidable="fail"),
     )
     assert report.pairs[0].ruling.verdict is GateVerdict.UNDECIDABLE
     assert report.exit_code == 1
     before, after = open_source(tmp_path / "before"), open_source(tmp_path / "after")
-    gated = compare_sources(before, after, margin=0.05, gate="regression", undecidable="fail")
+    gated = compare_sources(before, after, CompareRequest(rule=GateRule("regression", margin=0.05, undecidable="fail")))
     assert gated.exit_code == 0
     assert "not worse by more than 5 points" in gated.pairs[0].gate
-    without = compare_sources(before, after, gate="regression", undecidable="fail")
+    without = compare_sources(before, after, CompareRequest(rule=GateRule("regression", undecidable="fail")))
     assert without.exit_code == 1, "without a margin nothing is ruled out"
-    backwards = compare_sources(after, before, margin=0.05, gate="regression", undecidable="fail")
+    backwards = compare_sources(
+        after, before, CompareRequest(rule=GateRule("regression", margin=0.05, undecidable="fail"))
+    )
     assert backwards.exit_code == 1
     assert "not ruled out" in backwards.pairs[0].gate
-    assert compare_sources(after, before, margin=0.05, gate="regression").exit_code == 0
+    assert compare_sources(after, before, CompareRequest(rule=GateRule("regression", margin=0.05))).exit_code == 0
 
 
 def test_too_many_trials_lost_to_infra_refuse_a_verdict(tmp_path: Path) -> None:
@@ -116,11 +124,11 @@ def test_two_subjects_of_one_run_are_compared(tmp_path: Path) -> None:
     values: Values = {"a": lambda case, round_: 0.0, "b": lambda case, round_: 1.0, "c": lambda case, round_: 1.0}
     run = run_of(tmp_path / "run", plan_of(10, list(values)), values)
     here = source(run)
-    assert compare_sources(here, here, subjects=("a", "b")).pairs[0].comparison.wins == 10
+    assert compare_sources(here, here, CompareRequest(subjects=("a", "b"))).pairs[0].comparison.wins == 10
     with pytest.raises(UsageError, match=r"one run with 3 subjects \(a, b, c\).*--subject-a and --subject-b"):
         compare_sources(here, here)
     with pytest.raises(UsageError, match="has no subject 'x': it has a, b, c"):
-        compare_sources(here, here, subjects=("a", "x"))
+        compare_sources(here, here, CompareRequest(subjects=("a", "x")))
 
 
 def test_subjects_of_different_names_must_be_named(tmp_path: Path) -> None:
@@ -253,7 +261,7 @@ def test_controls_are_shown_but_decide_nothing_and_make_no_test_stricter(tmp_pat
     assert "Undecidable (control): `nop`" in text
     assert "A control, which does not influence the exit code." in text
     assert "by Holm" not in text
-    named = compare_sources(before, after, subjects=("nop", "nop"))
+    named = compare_sources(before, after, CompareRequest(subjects=("nop", "nop")))
     assert not named.pairs[0].control, "who names a control means it"
 
 
@@ -315,7 +323,7 @@ def test_losses_are_told_by_whose_they_are_and_resuming_is_the_way_out(tmp_path:
 def test_one_subject_of_one_run_is_not_compared_with_itself(tmp_path: Path) -> None:
     run = run_of(tmp_path / "run", plan_of(3, ["a", "b"]), {"a": lambda c, r: 1.0, "b": lambda c, r: 1.0})
     with pytest.raises(UsageError, match=r"'a' would be compared with itself: .*--subject-b \(besides 'a': b\)"):
-        compare_sources(source(run), source(run), subjects=("a", None))
+        compare_sources(source(run), source(run), CompareRequest(subjects=("a", None)))
 
 
 def test_a_side_of_which_nothing_was_scored_is_said_to_be_empty(tmp_path: Path) -> None:
@@ -348,7 +356,9 @@ def test_every_verdict_comes_before_the_first_difference_and_all_fits_a_comment(
     old, new = plan_of(20, [f"s{n}" for n in range(8)]), plan_of(20, [f"s{n}" for n in range(8)])
     write_run(tmp_path / "before", old, [record_of(trial, 1.0, output="old words " * 900) for trial in old.trials()])
     write_run(tmp_path / "after", new, [record_of(trial, 0.0, output="other\n" * 390) for trial in new.trials()])
-    report = compare_sources(open_source(tmp_path / "before"), open_source(tmp_path / "after"), most_details=20)
+    report = compare_sources(
+        open_source(tmp_path / "before"), open_source(tmp_path / "after"), CompareRequest(most_details=20)
+    )
     text = to_markdown(describe_comparison(report))
     assert len(text) <= 65_000
     assert text.count("## Regressed: ") == 8

@@ -6,9 +6,10 @@ import pytest
 
 from bakeoff.plan import Case, ScorerSpec, UntilDecided
 from bakeoff.record import Score
-from bakeoff.report.compare.comparison import compare_sources, judged_differently, read_arm, uncompared
+from bakeoff.report.compare.arms import RunPair, read_arm, uncompared
+from bakeoff.report.compare.comparison import CompareRequest, compare_sources
 from bakeoff.report.compare.tool_versions import compare_versions
-from bakeoff.report.gates import Allowance
+from bakeoff.report.gates import Allowance, GateRule
 from bakeoff.report.readers import Source
 from bakeoff.report.suites.eval_file import EvalFileReader
 from bakeoff.stats.cells import CaseKey
@@ -31,12 +32,17 @@ def test_a_subject_that_the_candidate_lacks_is_undecided_and_a_control_is_not(tm
     scores = {"s": passed, "t": passed, "nop": failed}
     before = source(run_of(tmp_path / "before", plan_of(12, scores), scores))
     after = source(run_of(tmp_path / "after", plan_of(12, ["s"]), scores))
-    report = compare_sources(before, after, gate="regression")
+    report = compare_sources(before, after, CompareRequest(rule=GateRule("regression")))
     assert report.exit_code == 3
     assert "subject t: it is gone" in report.pairs[0].gate
     assert "nop" not in report.pairs[0].gate
-    assert compare_sources(before, after, gate="regression", allowed=Allowance(12)).exit_code == 0
-    assert compare_sources(before, after, gate="regression", subjects=("s", None)).exit_code == 0
+    assert (
+        compare_sources(before, after, CompareRequest(rule=GateRule("regression"), allowed=Allowance(12))).exit_code
+        == 0
+    )
+    assert (
+        compare_sources(before, after, CompareRequest(subjects=("s", None), rule=GateRule("regression"))).exit_code == 0
+    )
 
 
 def test_a_model_that_the_new_version_of_a_server_lacks_is_undecided(tmp_path: Path) -> None:
@@ -56,7 +62,9 @@ def test_new_failures_need_a_threshold(tmp_path: Path) -> None:
         write_run(tmp_path / name, plan, [record_of(trial, value, threshold=None) for trial in plan.trials()])
         for name, value in (("before", 1.0), ("after", 0.0))
     ]
-    report = compare_sources(source(runs[0]), source(runs[1]), gate="no-new-failures", allowed=Allowance(12))
+    report = compare_sources(
+        source(runs[0]), source(runs[1]), CompareRequest(rule=GateRule("no-new-failures"), allowed=Allowance(12))
+    )
     assert report.exit_code == 3
     assert "no case has a threshold" in report.pairs[0].gate
 
@@ -99,7 +107,7 @@ def test_a_new_suite_with_a_scorer_of_its_own_does_not_change_how_the_others_are
         sources.append(Source(tmp_path / f"{name}.json", EvalFileReader()))
     subject = sources[0].plan.subjects[0].name
     with read_arm(sources[0], subject) as before, read_arm(sources[1], subject) as after:
-        assert judged_differently(before, after) == ()
+        assert RunPair(before, after).judged_differently == ()
 
 
 @pytest.mark.parametrize("killed", [False, True])
@@ -108,7 +116,7 @@ def test_a_pytest_session_that_was_killed_is_not_whole(tmp_path: Path, killed: b
     before, after = (run_of(tmp_path / name, plan, {"s": passed}) for name in ("before", "after"))
     if killed:
         _cut_end(after)
-    report = compare_sources(source(before), source(after), gate="regression")
+    report = compare_sources(source(before), source(after), CompareRequest(rule=GateRule("regression")))
     assert report.exit_code == (3 if killed else 0)
     assert ("the run was stopped before its end" in report.pairs[0].gate) is killed
 

@@ -24,7 +24,7 @@ from bakeoff.report.exports.ci import (
     annotations,
     status_of,
     write_ci_outputs,
-    write_junit,
+    write_junit_of_all,
     write_step_summary,
 )
 from bakeoff.report.exports.formats import badge, run_badge, score_badge
@@ -41,7 +41,7 @@ from ..runs import lost, plan_of, record_of, run_of
 def junit_of(plan: Plan, records: Iterable[Record]) -> junitparser.JUnitXml:
     file = io.StringIO()
     with RunRecords(plan, records) as shelf:
-        write_junit("run", shelf, file)
+        write_junit_of_all("run", [("", "", shelf)], file)
     return junitparser.JUnitXml.fromstring(file.getvalue().encode())
 
 
@@ -313,5 +313,7 @@ def test_a_place_that_cannot_be_written_to_is_refused_before_anything_runs(tmp_p
     with pytest.raises(UsageError, match=r"--junit .*x.xml cannot be written: .*file is not a folder"):
         CiOutputs(junit=tmp_path / "file" / "x.xml")
     with pytest.raises(UsageError, match=r"-o .*x.md cannot be written: .*file is not a folder"):
-        OutputFlags(markdown=True, output=tmp_path / "file" / "x.md").outputs()
+        OutputFlags(markdown=True, output=tmp_path / "file" / "x.md").check()
+    with pytest.raises(UsageError, match=r"--junit .*x.xml cannot be written: .*file is not a folder"):
+        OutputFlags(junit=tmp_path / "file" / "x.xml").check()
     assert CiOutputs(junit=tmp_path / "a" / "b" / "x.xml")

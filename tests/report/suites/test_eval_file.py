@@ -184,7 +184,7 @@ def test_other_commands_read_the_file(tmp_path: Path) -> None:
     after = written(tmp_path / "after.json", suite([0.0] * 10 + [1.0] * 10))
     readers = (EvalFileReader(),)
     sources = [open_source(path, readers) for path in (before, after)]
-    report = compare_sources(*sources)
+    report = compare_sources(sources[0], sources[1])
     assert report.exit_code == 1
     assert report.pairs[0].comparison.difference == -0.5
     assert len(list(sources[1].records())) == 20

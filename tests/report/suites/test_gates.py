@@ -8,11 +8,9 @@ import pytest
 
 from bakeoff._kernel.choices import ComparisonGate
 from bakeoff.record import Score
-from bakeoff.report.gates import Allowance, GateRule
-from bakeoff.report.suites.blocks import gates_sentence
+from bakeoff.report.gates import Allowance, GateResult, GateRule, gates_sentence
 from bakeoff.report.suites.eval_file import EvalFile, parse_eval_file
 from bakeoff.report.suites.gates import SuiteGates, judge_gates
-from bakeoff.report.suites.numbers import GateResult
 from bakeoff.report.suites.outcomes import EvalOutcome
 
 from .evals import broken, file_bytes, outcome, suite, whole_summary
@@ -261,8 +259,21 @@ def scored_by(*names: str, value: float = 1.0, cases: int = 12, **more: Any) -> 
     [
         (scored_by("exact", value=0.0), scored_by("contains"), "scorers: 'exact' in the baseline, 'contains' in"),
         (scored_by("a"), scored_by("a", "b", value=0.0), "scorers: 'a' in the baseline, 'a, b' in"),
-        (scored_by("a"), scored_by("a", threshold=0.2), "rule: 'mean at 0.5' in the baseline, 'mean at 0.2' in"),
-        (scored_by("a", threshold=None), scored_by("a"), "rule: 'mean at None' in the baseline, 'mean at 0.5' in"),
+        (
+            [*scored_by("a", cases=2)[:1], *scored_by("b", cases=2)[1:]],
+            [*scored_by("b", cases=2)[:1], *scored_by("a", cases=2)[1:]],
+            "scorers: 'a' in the baseline, 'b' in",
+        ),
+        (
+            scored_by("a"),
+            scored_by("a", threshold=0.2),
+            "rule of cases: 'mean at 0.5' in the baseline, 'mean at 0.2' in",
+        ),
+        (
+            scored_by("a", threshold=None),
+            scored_by("a"),
+            "rule of cases: 'mean at None' in the baseline, 'mean at 0.5' in",
+        ),
     ],
 )
 def test_scores_that_mean_something_else_are_not_compared(
@@ -270,7 +281,7 @@ def test_scores_that_mean_something_else_are_not_compared(
 ) -> None:
     found = judged(SuiteGates(baseline=kept(before), rule=GateRule(gate), allowed=Allowance(12)), after)
     assert found.met is None
-    first = "not comparable: 12 cases are scored or judged in another way (t.py::test[0]: "
+    first = "not comparable: t.py::test: "
     assert found.sentence.startswith(first + named)
     assert "improved" not in found.sentence
 
@@ -294,5 +305,5 @@ def test_cases_without_a_threshold_cannot_fail_anew() -> None:
     some = judged(SuiteGates(baseline=before, rule=rule), after)
     assert some.met is None
     assert some.sentence.startswith("2 of the baseline cannot be compared; 0 allowed (--eval-allow-undecided): ")
-    assert "t.py::test[0]: it has no threshold" in some.sentence
+    assert "t.py::test[0]: not both runs have a threshold for it" in some.sentence
     assert judged(SuiteGates(baseline=before, rule=rule, allowed=Allowance(2)), after).met is True

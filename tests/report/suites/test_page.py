@@ -10,8 +10,9 @@ from tests.report.render.html.browser import Chromium
 from tests.report.suites.evals import broken, outcome, priced, record, suite
 
 from bakeoff.record import Score, ToolCall
+from bakeoff.report.gates import GateResult
 from bakeoff.report.suites.files import write_html
-from bakeoff.report.suites.numbers import GateResult, SuiteTallies, summary_of
+from bakeoff.report.suites.numbers import SuiteTallies, summary_of
 from bakeoff.report.suites.outcomes import EvalOutcome
 
 pytestmark = pytest.mark.full

@@ -9,6 +9,7 @@ import pytest
 from tests.report.suites.evals import file_bytes, suite
 from tests.report.suites.sessions import REAL, SPEC, properties, run, run_bakeoff
 
+from bakeoff.report.render.html.index_page import IndexEntry, read_entries
 from bakeoff.report.suites.eval_file import read_eval_file
 
 pytest_plugins = ["pytester"]
@@ -230,3 +231,15 @@ def test_a_file_elsewhere_after_a_space_is_refused_since_pytest_looks_for_its_co
     assert refused.ret == 4
     refused.stderr.fnmatch_lines([f"*--eval-baseline {before}: *: write --eval-baseline={before}"])
     assert run(pytester, f"--eval-baseline={before}", a=1.0).ret == 0
+
+
+def test_the_page_of_a_kept_session_shows_the_gate_that_it_judged(pytester: pytest.Pytester) -> None:
+    run(pytester, "--eval-min-score=1", "--eval-results=results", test=SPEC, plugin=REAL, apart=True)
+    assert run_bakeoff(pytester, "report", "--no-open", "-o", "page.html").ret == 0
+    page = (pytester.path / "page.html").read_text()
+    assert "badge state-failed" in page
+    assert "The gate did not pass: --eval-min-score FAILED: mean score" in page
+    assert "5 evals planned: " in page
+    [entry] = read_entries(pytester.path / "results")
+    assert isinstance(entry, IndexEntry)
+    assert entry.state == "failed"

@@ -72,7 +72,7 @@ def test_a_baseline_fails_a_run_only_where_it_is_significantly_worse(pytester: p
     by_chance.stdout.fnmatch_lines(["--eval-baseline passed: *no regression shown (could have missed up to *"])
     assert by_chance.ret == 0
     strict = run(pytester, "--eval-baseline=good.json", "--eval-undecidable=fail", scores={**good, "c00": 0.6})
-    strict.stdout.fnmatch_lines(["--eval-baseline FAILED: *no regression shown*"])
+    strict.stdout.fnmatch_lines(["--eval-baseline FAILED: *no regression shown*; undecidable counts as failed*"])
     assert strict.ret == 1
     close = run(pytester, "--eval-baseline=good.json", "--eval-margin=0.3", scores=good)
     close.stdout.fnmatch_lines(["--eval-baseline passed: *equivalence shown: the difference is within ±30 points*"])

@@ -37,6 +37,19 @@ def test_a_series_fails_the_session_that_shows_its_loss(pytester: pytest.Pyteste
     assert fewer.ret == 1, "the file that is to be written is not part of the history"
 
 
+def test_a_series_begins_with_the_baseline_that_is_pinned(pytester: pytest.Pytester) -> None:
+    (pytester.path / "history").mkdir()
+    for night, failing in enumerate((1, 20, 20)):
+        assert session(pytester, night, failing, f"--eval-json=history/{night}.json").ret == 0
+    assert session(pytester, 3, 20, "--eval-history=history").ret == 1
+    pinned = session(pytester, 3, 20, "--eval-history=history", "--eval-history-baseline=history/1.json")
+    pinned.stdout.fnmatch_lines(["--eval-history *: not worse than 1.json over 2 runs and 30 cases (one error rate *"])
+    assert pinned.ret == 0
+    alone = session(pytester, 3, 20, "--eval-history-baseline=history/1.json")
+    assert alone.ret == pytest.ExitCode.USAGE_ERROR
+    alone.stderr.fnmatch_lines(["*--eval-history-baseline begins a series of earlier runs: add --eval-history=DIR"])
+
+
 def test_a_history_that_says_nothing_is_refused_before_any_test_runs(pytester: pytest.Pytester) -> None:
     (pytester.path / "history").mkdir()
     for folder in ("history", "nowhere"):

@@ -18,15 +18,11 @@ COMMANDS = (
     ("lint", "Find what makes tools hard for a model to understand or to use.", "tools"),
     ("generate", "Draft test cases from the schemas of the tools.", "tools"),
     ("coverage", "Find the tools, parameters and enum values that no case exercises.", "tools"),
-    ("serve", "Serve the tools of a snapshot over stdio, without doing anything when they are called.", "servers"),
     ("init", "Write an example that runs as it is.", "tools"),
     ("schema", "Print the JSON Schema of a configuration, for editors.", "tools"),
     ("list", "Show what servers offer: tools with their parameters, resources and prompts.", "servers"),
-    ("call", "Call one tool and print its result.", "servers"),
     ("snapshot", "Write the tools, resources and prompts of servers to a file that can be committed.", "servers"),
     ("diff", "Show what changed since a snapshot: breaking, risky or cosmetic.", "servers"),
-    ("login", "Log in at a server that uses OAuth.", "login"),
-    ("logout", "Forget the tokens of a server.", "login"),
 )
 """The name of each command, what the list of commands says about it, and the module that has it."""
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument
 
-from bakeoff._kernel.files import read_file, write_atomically
+from bakeoff._kernel.files import read_file
 from bakeoff._kernel.text import count_of
 from bakeoff.cli.console import err, say, warn
 from bakeoff.cli.declare import FAILED, INTERRUPTED, PASSED, Flags, command, flag, group_of
@@ -35,7 +35,6 @@ class TuneFlags(Flags):
     model: str | None = flag(None, "The model under test. Default: the first of modelsToTest.", metavar="NAME")
     rounds: int | None = flag(None, "How often to try each case. Default: testRound.", min=1)
     hold_out: float = flag(0.5, "The share of cases that confirm the winner.", min=0.1, max=0.9, metavar="SHARE")
-    patch: Path | None = flag(None, "Write the patch of a confirmed winner to this file.", metavar="FILE")
 
 
 @command(app, "compare")
@@ -90,13 +89,9 @@ def tune(
 
     from bakeoff.cli.run_plan import show_report
     from bakeoff.doors.mcp.model_writing import proposed_descriptions
-    from bakeoff.mcp.arguments import find_tool
-    from bakeoff.mcp.description_patch import description_patch
+    from bakeoff.mcp.tools import find_tool
     from bakeoff.report.compare.tool_versions import PRESENT, describe_tuning, split_cases, version_plan, versions_of
-    from bakeoff.report.output_files import refuse_unwritable
 
-    if wanted.patch is not None:
-        refuse_unwritable("--patch", wanted.patch)
     selected = _suite(wanted, flags)
     plan, settings = selected.plan, selected.door.settings_of(selected.plan)
     found = find_tool(settings.tools, tool)
@@ -115,15 +110,7 @@ def tune(
     report = _tuned(selected, found.label, versions, training, held_out)
     if report is None:
         return INTERRUPTED
-    patch = None
-    if report.confirmed:
-        patch = description_patch(settings.folder, found.description, report.description_of(report.winner))
-    if wanted.patch and patch and patch.text is not None:
-        write_atomically(wanted.patch, patch.text.encode())
-        say(f"wrote {wanted.patch}; apply it with `git apply {wanted.patch}` in {settings.folder}")
-    elif wanted.patch:
-        say(f"did not write {wanted.patch}: {patch.refused if patch else 'no version is confirmed'}")
-    show_report(report.model_dump_json, describe_tuning(report, patch), shown_as)
+    show_report(report.model_dump_json, describe_tuning(report), shown_as)
     return PASSED if report.confirmed or report.winner == PRESENT else FAILED
 
 

@@ -81,7 +81,7 @@ def evaluate(
     if request.report.exists() and not request.report.is_dir():
         raise UsageError(f"--report {request.report} is a file: name a folder")
     refuse_unwritable("--report", request.report / "test-report.json")
-    ending.outputs()
+    ending.check()
     if watch:
         from bakeoff.cli.watch import McpWatch
 

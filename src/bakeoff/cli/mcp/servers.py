@@ -1,9 +1,8 @@
-"""Implement `bakeoff mcp list`, `call`, `snapshot`, `serve` and `diff`, and find the servers that these are about."""
+"""Implement `bakeoff mcp list`, `snapshot` and `diff`, and find the servers that these are about."""
 
 import asyncio
 import json
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
@@ -11,16 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 from typer import Argument
 
 from bakeoff._kernel.files import PUBLIC, write_atomically
-from bakeoff._kernel.text import count_of, quoted, visible
-from bakeoff.cli.console import can_ask, out, print_json, say
+from bakeoff._kernel.text import count_of
+from bakeoff.cli.console import out, print_json, say
 from bakeoff.cli.declare import FAILED, PASSED, Flags, command, flag, group_of
-from bakeoff.cli.flags import CONFIG, HEADERS, AsJson, Yes
+from bakeoff.cli.flags import CONFIG, HEADERS, AsJson
 from bakeoff.errors import UsageError
-from bakeoff.report.formatting import shown
 
 if TYPE_CHECKING:
     from bakeoff.doors.mcp.config import McpSuite
-    from bakeoff.mcp import ServerSpec, ServerTool, ToolCallResult
+    from bakeoff.mcp import ServerSpec
     from bakeoff.mcp.snapshot import Snapshot
 
 app = group_of()
@@ -167,7 +165,7 @@ def list_offers(
 
 
 async def take_snapshot(specs: "Sequence[ServerSpec]") -> "Snapshot":
-    """Ask servers for everything that they offer. What the configuration exposes as tools is listed as what it is.
+    """Ask servers for everything that they offer.
 
     Secrets that servers repeat in their texts are redacted, because a snapshot is meant to be committed.
     """
@@ -176,117 +174,8 @@ async def take_snapshot(specs: "Sequence[ServerSpec]") -> "Snapshot":
     from bakeoff.mcp import McpHub
     from bakeoff.mcp.snapshot import Snapshot
 
-    async with McpHub([spec.model_copy(update={"expose": ()}) for spec in specs]).open() as hub:
+    async with McpHub(specs).open() as hub:
         return redactor_of(specs).model(Snapshot.of(await hub.offers(), await hub.tools()))
-
-
-@command(app, "call")
-def call(
-    *,
-    tool: Annotated[str, Argument(metavar="TOOL", help="The name of a tool, or server/name.")],
-    words: Annotated[
-        list[str] | None, Argument(metavar="NAME=VALUE", help="Arguments; a repeated name makes a list.")
-    ] = None,
-    servers: ServerOptions,
-    args: str | None = flag(None, "All arguments as one JSON object; `-` reads stdin.", metavar="JSON"),
-    timeout: float = flag(60.0, "How long to wait for the result.", min=0.1, metavar="SECONDS"),
-    check: bool = flag(True, "Check the arguments against the tool's schema first."),
-    yes: Yes = False,
-    as_json: AsJson = False,
-) -> int:
-    """Call one tool and print its result. The exit code is 1 if the tool reports an error.
-
-    Example: bakeoff mcp call get_weather city=Paris --command "python server.py"
-    """
-
-    from bakeoff._kernel.yaml import gathered
-    from bakeoff.doors.mcp.servers import redactor_of
-    from bakeoff.mcp import McpHub, ToolCallResult
-    from bakeoff.mcp.arguments import argument_problems, find_tool, parse_arguments, parse_json_arguments
-    from bakeoff.mcp.offers import PROMPT, READ
-    from bakeoff.mcp.tools import is_destructive
-
-    if args is not None and words:
-        raise UsageError(f"--args has all arguments: leave out {visible(words[0], 80)}, or --args")
-    specs = one_suite(servers)[0]
-    if tool.rpartition("/")[2].startswith((READ, PROMPT)):
-        specs = [spec.model_copy(update={"expose": ("resources", "prompts")}) for spec in specs]
-
-    async def ask() -> ToolCallResult:
-        async with McpHub(specs).open() as hub:
-            found = find_tool(await hub.tools(), tool)
-            if args is None:
-                arguments = parse_arguments(words or [], found)
-            else:
-                arguments = parse_json_arguments(sys.stdin.read() if args == "-" else args)
-            if check:
-                gathered([*argument_problems(arguments, found)])
-            if is_destructive(found) and not yes:
-                await _ask(found)
-            return redactor_of(specs).model(await hub.call(found.server, found.name, arguments, seconds=timeout))
-
-    result = asyncio.run(ask())
-    if as_json:
-        print_json(result.model_dump(mode="json"))
-    else:
-        if result.is_error:
-            say(f"{quoted(result.tool, 80)} reported an error:")
-        for text in _texts(result):
-            out().print(shown(text), soft_wrap=True)
-    return FAILED if result.is_error else PASSED
-
-
-async def _ask(tool: "ServerTool") -> None:
-    """Ask before a tool is called that may destroy something. Raise `UsageError` unless the answer is yes."""
-    marked = f"{quoted(tool.name, 80)} is marked as destructive by its server"
-    if not can_ask():
-        raise UsageError(f"{marked}: call it with --yes if you mean it")
-    out().print(f"{marked}. Call it? [y/N] ", end="")
-    loop = asyncio.get_running_loop()
-    answer: asyncio.Future[str] = loop.create_future()
-
-    def read() -> None:
-        if not answer.done():
-            answer.set_result(sys.stdin.readline())
-
-    loop.add_reader(sys.stdin.fileno(), read)  # a question that blocks the loop could not be left with Ctrl-C
-    try:
-        said = await answer
-    finally:
-        loop.remove_reader(sys.stdin.fileno())
-    if said.strip().lower() not in ("y", "yes"):
-        raise UsageError("nothing was called")
-
-
-def _texts(result: "ToolCallResult") -> Iterator[str]:
-    """Yield the parts of a result for people: texts as they are, other parts by their kind and size."""
-    for part in result.content:
-        if not isinstance(part, dict):
-            continue
-        kind, resource = str(part.get("type")), part.get("resource")
-        if kind == "text":
-            yield str(part.get("text"))
-        elif isinstance(resource, dict) and isinstance(resource.get("text"), str):
-            yield str(resource["text"])
-        elif kind in ("image", "audio"):
-            size = len(str(part.get("data") or "")) * 3 // 4
-            yield f"({kind} of {count_of(size, 'byte')}, {part.get('mimeType')}: use --json to get it)"
-        else:
-            yield json.dumps(part, indent=2, ensure_ascii=False)
-    if not result.content and result.text:
-        yield result.text
-    spelled = [_json(part.get("text")) for part in result.content if isinstance(part, dict)]
-    if result.structured is not None and result.structured not in spelled:
-        wrapped = isinstance(result.structured, dict) and list(result.structured) == ["result"]
-        if not (wrapped and result.text):  # an SDK wraps plain values in this way
-            yield json.dumps(result.structured, indent=2, ensure_ascii=False)
-
-
-def _json(text: object) -> object:
-    try:
-        return json.loads(str(text))
-    except (ValueError, RecursionError):
-        return None
 
 
 @command(app, "snapshot")
@@ -314,24 +203,6 @@ def snapshot(
     taken.write(file)
     tools = sum(len(server.tools) for server in taken.servers.values())
     say(f"wrote {file}: {count_of(tools, 'tool')} of {count_of(len(taken.servers), 'server')}")
-    return PASSED
-
-
-@command(app, "serve")
-def serve(
-    *,
-    file: Annotated[Path, Argument(metavar="SNAPSHOT", help="What servers offer, as `snapshot` writes it.")],
-    name: Annotated[
-        str | None, Argument(metavar="SERVER", help="The server of the snapshot. Default: the only one.")
-    ] = None,
-) -> int:
-    """Serve the tools of a snapshot over stdio, without doing anything when they are called.
-
-    Example: bakeoff mcp serve mcp-snapshot.json
-    """
-    from bakeoff.mcp.snapshot import serve_snapshot
-
-    serve_snapshot(file, name)
     return PASSED
 
 

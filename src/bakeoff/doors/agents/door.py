@@ -196,7 +196,7 @@ class ExerciseCheat:
         return BoundExerciseCheat(attack_on(graded, name), graded)
 
 
-_STUB = WrongAnswer("stub", {}, "the stub that agents start from passes already: its tests measure nothing")
+STUB = WrongAnswer("stub", {}, "the stub that agents start from passes already: its tests measure nothing")
 
 
 async def gradable_exercises(
@@ -245,4 +245,4 @@ async def verify_exercises(
     async with open_resources(
         [References("bakeoff agents verify --exercise"), *toolchains_for(cases, sandbox, jobs)]
     ) as resources:
-        return await verify_cases([(case, [_STUB]) for case in cases], resources, jobs, reference="example")
+        return await verify_cases([(case, [STUB]) for case in cases], resources, jobs, reference="example")

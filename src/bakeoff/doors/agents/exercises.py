@@ -150,12 +150,13 @@ def find_exercises(root: Path | None, wanted: Sequence[str] = ()) -> FoundExerci
     """Find exercises.
 
     Args:
-        root: The checkout of a track, or one exercise in it; None for the bundled tracks.
+        root: The checkout of a track, or one exercise in it; None for the bundled tracks. Those of compiled languages
+            and of JavaScript are found only by their names.
         wanted: What `--exercise` says: names, joined by commas or not, how many, or `all`; empty for the usual ones.
     """
     if root is None:
-        tracks = [_discover(folder) for folder in sorted(bundled_folder().iterdir()) if (folder / _PRACTICE).is_dir()]
-        known = [entry for track in tracks for entry in track]
+        known, asked = _discover(bundled_folder()), {part.strip() for text in wanted for part in text.split(",")}
+        known += [entry for entry in _discover(bundled_folder().parent / "polyglot") if asked & set(entry.names)]
         return _read(known, *_chosen(known, wanted, standard=False))
     if not root.is_dir():
         raise UsageError(

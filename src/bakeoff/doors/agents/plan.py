@@ -30,8 +30,7 @@ from bakeoff.plan import HIDDEN, ORIGIN, Case, Grading, Limits, Plan, ScorerSpec
 from bakeoff.subjects.agent_definition import AgentDefinition
 from bakeoff.subjects.agent_launch import GRACE_SECONDS
 from bakeoff.subjects.command_agent import CLI_AGENT
-from bakeoff.toolchains.commands import split_command
-from bakeoff.toolchains.tracks import TRACKS, own_command, starts_processes
+from bakeoff.toolchains.tracks import TRACKS, own_command, split_command, starts_processes
 
 Seconds = Annotated[float, Field(gt=0, le=604_800.0)]  # a week
 
@@ -132,7 +131,7 @@ def case_of(exercise: Exercise, request: ExercisesRequest) -> Case:
     # Only the example shows that the other tests still run, and which they are.
     shown = hide_share(exercise.files, exercise.tests, hidden, seed) if exercise.example else {}
     tags = {"track": track.slug, "language": track.fence}
-    types = request.type_check and track.runner == "jest" and not command
+    types = request.type_check and bool(track.type_command) and not command
     return Case(
         id=exercise.name,
         prompt=build_prompt(exercise, request.custom_instruction, command, more_tests=bool(shown), types=types),
@@ -245,16 +244,17 @@ def _subjects(request: ExercisesRequest, exercises: Sequence[Exercise]) -> Itera
     if request.test_only:
         yield SubjectSpec(kind="nop", name=TEST_ONLY)
         return
-    agents = known_agents(request.agent_files)
     if not request.agents:
         raise UsageError(
             "no agent was named: add --agent, for instance --agent oracle --agent nop, which need nothing, or "
             "--agent claude; `bakeoff agents list` shows which are installed"
         )
     taken: set[str] = set()
-    treatments = read_treatments(request.treatments)
+    treatments = read_treatments(request.treatments) if request.treatments else {}
     wanted = [*dict.fromkeys(name.strip() for name in request.agents)]
-    _check_known([name for name in wanted if name not in CONTROLS and not name.startswith("cheat:")], agents)
+    named = [name for name in wanted if name not in CONTROLS and not name.startswith("cheat:")]
+    agents = known_agents(request.agent_files) if named or request.agent_files else {}
+    _check_known(named, agents)
     for given in wanted:
         kind, _, attack = given.partition(":")
         controls = _cheats(attack, exercises, request) if kind == "cheat" else []
@@ -262,8 +262,8 @@ def _subjects(request: ExercisesRequest, exercises: Sequence[Exercise]) -> Itera
             controls = [SubjectSpec(kind=given, name=given)]
         for spec in controls or _axes(given, request, agents):
             taken.add(name := free_name(spec.name, taken))
-            named = spec.model_copy(update={"name": name})
-            yield from [named] if controls else crossed([named], "treatment", treatments)
+            unique = spec.model_copy(update={"name": name})
+            yield from [unique] if controls else crossed([unique], "treatment", treatments)
 
 
 def _check_known(wanted: Sequence[str], agents: Mapping[str, AgentDefinition]) -> None:

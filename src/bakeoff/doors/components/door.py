@@ -55,9 +55,11 @@ class ComponentsDoor(Door):
         toolchains = toolchains_for(plan.cases, sandbox_of(options), options.jobs)
         resources = (References("bakeoff verify --suite"), *toolchains)
         scorer = partial(build_test_scorer, score=score_component, resources=resources)
+        registry = default_registry().with_scorer(SUITE, scorer).with_tools(tools)
+        if all(spec.kind != "cheat" for spec in plan.subjects):
+            return registry
         solutions = [attack.name for attack in all_attacks() if isinstance(attack, HostileSolution)]
-        cheats = {name: partial(_hostile, name) for name in (*solutions, "patch-expect", IN_TURN)}
-        return default_registry().with_scorer(SUITE, scorer).with_tools(tools).with_attacks(cheats)
+        return registry.with_attacks({name: partial(_hostile, name) for name in (*solutions, "patch-expect", IN_TURN)})
 
     def page_parts(self, run: "RunData") -> "DoorParts":
         """Add the table of suites, the comparison of MCP servers, and the totals of an imported file."""
@@ -159,16 +161,18 @@ def _sizes(records: Sequence[Record]) -> dict[str, int]:
     return sizes
 
 
+def wrong_answers(suite: ComponentSuite) -> list[WrongAnswer]:
+    """Return the answers that must fail: nothing, and the wrong answer that a suite may bring."""
+    file, why = suite.component_file, "the wrong answer passes: no test finds what is wrong with it"
+    empty = WrongAnswer("empty", {file: ""}, "an empty answer passes: its tests measure nothing")
+    return [empty] if suite.wrong is None else [empty, WrongAnswer("wrong", {file: suite.wrong}, why)]
+
+
 async def verify_suites(
     suites: Sequence[ComponentSuite], sandbox: Callable[[], Sandbox], jobs: int
 ) -> list[VerificationCheck]:
     """Check suites, several at a time."""
-    cases = [case_of(suite) for suite in suites]
-    wrong: list[list[WrongAnswer]] = []
-    for suite in suites:
-        file, why = suite.component_file, "the wrong answer passes: no test finds what is wrong with it"
-        wrong.append([WrongAnswer("empty", {file: ""}, "an empty answer passes: its tests measure nothing")])
-        wrong[-1] += [WrongAnswer("wrong", {file: suite.wrong}, why)] if suite.wrong is not None else []
+    cases, wrong = [case_of(suite) for suite in suites], map(wrong_answers, suites)
     async with open_resources(
         [References("bakeoff verify --suite"), *toolchains_for(cases, sandbox, jobs)]
     ) as resources:

@@ -188,7 +188,7 @@ def _fenced(text: str, language: str) -> str:
 
 def _subjects(request: ComponentsRequest) -> Iterator[SubjectSpec]:
     taken: set[str] = set()
-    treatments = read_treatments(request.treatments, single_files=True)
+    treatments = read_treatments(request.treatments, single_files=True) if request.treatments else {}
     fragments = {name: "\n\n".join(map(str.strip, files.values())) for name, files in treatments.items()}
     for model in dict.fromkeys(name.strip() for name in request.models):
         kind, _, attack = model.partition(":")

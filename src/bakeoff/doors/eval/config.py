@@ -14,7 +14,7 @@ from bakeoff.models.prices import PriceOptions
 from bakeoff.models.prompt_templates import PromptTemplate
 from bakeoff.plan import ScorerSpec, SubjectSpec
 from bakeoff.protocols import Scorer
-from bakeoff.scorers.entries import ScorerEntry
+from bakeoff.scorers.entries import ScorerEntries
 
 CONFIG_NAME = "bakeoff.yaml"
 EMBEDDED = "local:smollm2"
@@ -154,7 +154,7 @@ class CaseEntry(FrozenModel):
     input: JsonValue = Field(default=None, description="`{{ input }}` in prompts; without `prompts`, the prompt")
     vars: dict[str, JsonValue] = Field(default={}, description="values for prompts; scorers can read them, too")
     expected: JsonValue = Field(default=None, description="what scorers compare the answer with; models never see it")
-    scorers: tuple[ScorerEntry, ...] | None = Field(
+    scorers: ScorerEntries | None = Field(
         default=None, min_length=1, description="of this case, instead of those of the file"
     )
     threshold: Share | None = Field(default=None, description="of this case, instead of that of the file")
@@ -176,11 +176,6 @@ class CaseEntry(FrozenModel):
             return value
         path = path_in(value)
         return {"input": value} if path is None else {"file": path}
-
-    @field_validator("scorers", mode="before")
-    @classmethod
-    def _list_scorers(cls, value: Any) -> Any:
-        return _listed(value)
 
     @property
     def source(self) -> str | None:
@@ -220,7 +215,7 @@ class EvalConfig(FrozenModel):
     cases: tuple[CaseEntry, ...] = Field(
         default=(), min_length=1, description="cases, and files of cases. Absent: each prompt is one case"
     )
-    scorers: tuple[ScorerEntry, ...] = Field(default=(), min_length=1, description="how answers are scored")
+    scorers: ScorerEntries = Field(default=(), min_length=1, description="how answers are scored")
     judge: Text | None = Field(default=None, description="the model of scorers that ask a model")
     threshold: Share | None = Field(
         default=1.0, description="the score that an answer needs to pass; null only records scores"
@@ -229,7 +224,7 @@ class EvalConfig(FrozenModel):
     seed: Whole = Field(default=0, description="of the first round; later rounds count up")
     limits: LimitsConfig = LimitsConfig()
 
-    @field_validator("prompts", "subjects", "scorers", mode="before")
+    @field_validator("prompts", "subjects", mode="before")
     @classmethod
     def _list(cls, value: Any) -> Any:
         return _listed(value)

@@ -10,10 +10,10 @@ from typing import Any
 from pydantic_core import to_jsonable_python
 
 from bakeoff._kernel.yaml import Key, PlacedYaml, read_yaml
+from bakeoff.doors.data_files import read_text
 from bakeoff.doors.eval.config import CONFIG_NAME, PromptSuite
 from bakeoff.doors.eval.promptfoo import is_promptfoo, suite_of_promptfoo
 from bakeoff.doors.eval.read import suite_of
-from bakeoff.doors.eval.sources import read_text
 from bakeoff.errors import UsageError
 
 PYPROJECT = "pyproject.toml"

@@ -14,7 +14,7 @@ from bakeoff.doors.eval.config import LimitsConfig, PromptCase, PromptSuite, Sui
 from bakeoff.errors import UsageError
 from bakeoff.models.prompt_templates import TemplateProblem
 from bakeoff.plan import CLUSTER_TAG, Case, Limits, PassRule, Plan
-from bakeoff.protocols import Checking, Scorer, SelectiveScorer
+from bakeoff.scorers.entries import scoring_problem
 
 DOOR = "eval"
 PROMPT_TAG = "prompt"
@@ -170,18 +170,6 @@ class _FilledCase:
         if why := scoring_problem(case, [self.suite.built[spec.digest] for spec in specs]):
             self._unscored.append(f"{given.where}: {why}")
         return case
-
-
-def scoring_problem(case: Case, scorers: Sequence[Scorer]) -> str | None:
-    """Say why a case cannot be scored; None if it can."""
-    for scorer in scorers:
-        if isinstance(scorer, Checking) and (problem := scorer.check(case)):
-            return f"{scorer.name}: {problem}"
-    selective = [scorer for scorer in scorers if isinstance(scorer, SelectiveScorer)]
-    if scorers and len(selective) == len(scorers) and not any(scorer.can_score(case) for scorer in selective):
-        names = ", ".join(scorer.name for scorer in selective)
-        return f"has no `expected`, which {names} would compare the answer with: write one, or use another scorer"
-    return None
 
 
 def _described(given: PromptCase) -> str:

@@ -11,9 +11,10 @@ from typing import Any
 
 from bakeoff._kernel.text import free_name
 from bakeoff._kernel.yaml import Key, PlacedYaml, gathered, parse_yaml
+from bakeoff.doors.data_files import read_text
 from bakeoff.doors.eval.config import LimitsConfig, PromptCase, PromptSuite, SuitePrompt, path_in, printable
 from bakeoff.doors.eval.promptfoo_parts import Assertions, csv_assertion, provider_subject
-from bakeoff.doors.eval.sources import DataRow, find_files, number_in, read_text, read_texts, rows_of_file
+from bakeoff.doors.eval.sources import DataRow, find_files, number_in, read_texts, rows_of_file
 from bakeoff.errors import UsageError
 from bakeoff.models.prompt_templates import PromptTemplate, TemplateProblem
 from bakeoff.plan import SubjectSpec

@@ -37,7 +37,7 @@ def config_schema() -> dict[str, Any]:
     """Return the JSON Schema of what a configuration may be, with all short forms."""
     schema = EvalConfig.model_json_schema()
     shapes = schema["$defs"]
-    shapes["ScorerEntry"] = _scorer_shape()
+    shapes["ScorerEntry"] = scorer_shape()
     for model in (PromptEntry, SubjectEntry):
         shapes[model.__name__]["oneOf"] = [{"required": [name]} for name in model.one_of]
     texts: dict[str, Any] = {
@@ -60,7 +60,7 @@ def config_schema() -> dict[str, Any]:
     }
 
 
-def _scorer_shape() -> dict[str, Any]:
+def scorer_shape() -> dict[str, Any]:
     """Return the shapes of a scorer: a kind, or a kind with its options."""
     properties: dict[str, Any] = {"name": {"type": "string", "description": "tells two of one kind apart"}}
     kinds = kinds_for_files()

@@ -9,8 +9,8 @@ from pydantic import JsonValue
 from bakeoff._kernel.imports import import_target, revision_of
 from bakeoff._kernel.text import free_name
 from bakeoff._kernel.yaml import PlacedYaml
+from bakeoff.doors.data_files import read_text
 from bakeoff.doors.eval.config import KINDS, OF_KINDS, SubjectEntry, path_in, printable
-from bakeoff.doors.eval.sources import read_text
 from bakeoff.errors import UsageError
 from bakeoff.mcp.servers import is_http_address
 from bakeoff.models.providers import parse_model_name

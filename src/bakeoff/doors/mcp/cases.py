@@ -18,6 +18,7 @@ from pydantic import (
 )
 
 from bakeoff._kernel.model import sparse_field
+from bakeoff.scorers.entries import ScorerEntries
 from bakeoff.scorers.mcp.calls import CallRules, EndCheck, ExpectedMcpCall, GradedText, written_calls
 
 SPELLINGS = ("expectedOutput", "expectedToolUsage")
@@ -29,9 +30,6 @@ OF_A_TURN = (
     *("order", "extraCalls", "maxCalls", "expectedError"),
 )
 """The keys that a case with several turns has in each turn instead."""
-
-OF_A_CASE = {"maxSeconds", "maxCost"}
-"""The keys of a case that its turns do not have."""
 
 
 class McpTurn(CallRules):
@@ -103,6 +101,10 @@ class McpCase(McpTurn):
     )
     turns: tuple[McpTurn, ...] = sparse_field(
         (), "the messages of a conversation, instead of a prompt; a turn that fails ends it"
+    )
+    expected: JsonValue = sparse_field(None, "the answer that `scorers` compare with; models never see it")
+    scorers: ScorerEntries | None = sparse_field(
+        None, "of the model's answer, beside the comparison of calls; instead of those of the file", min_length=1
     )
     endState: tuple[EndCheck, ...] = sparse_field((), "what must hold after the case; executes the tools")
     name: str | None = Field(default=None, min_length=1)

@@ -28,12 +28,13 @@ from bakeoff._kernel.environment import read_environment
 from bakeoff._kernel.model import FrozenModel, sparse_field
 from bakeoff._kernel.text import near_names
 from bakeoff._kernel.yaml import MAX_FILE_SIZE, Key, PlacedYaml, gathered, parse_yaml, read_yaml
-from bakeoff.doors.mcp.cases import OF_A_CASE, OF_A_TURN, SPELLINGS, McpCase, McpTurn, Truth
+from bakeoff.doors.mcp.cases import OF_A_TURN, SPELLINGS, McpCase, McpTurn, Truth
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerSpec
 from bakeoff.mcp.client_files import is_client_file, with_imports
 from bakeoff.mcp.servers import is_http_address
 from bakeoff.models.providers import parse_model_name, provider_name
+from bakeoff.scorers.entries import ScorerEntries
 from bakeoff.scorers.matchers import matcher_problems, parameter_problems
 from bakeoff.scorers.mcp.calls import ExpectedMcpCall, GradedText, Mode, check_target
 
@@ -199,6 +200,7 @@ class SuiteConfig(RunSettings):
     extraParameters: Literal["reject", "allow"] = Field(
         default="reject", description="whether unexpected parameters fail a round"
     )
+    scorers: ScorerEntries = sparse_field((), "of the models' answers, beside the comparison of calls")
     strictJson: Truth = Field(default=False, description="a reply with anything around its JSON fails")
     modelSettings: SuiteModelSettings = SuiteModelSettings()
     providers: dict[str, ProviderConfig] = {}
@@ -367,9 +369,6 @@ def _shape_of_case(placed: PlacedYaml, key: Key, case: dict[str, JsonValue]) -> 
     for at, turn in enumerate(case["turns"] if isinstance(case["turns"], list) else []):
         if isinstance(turn, dict):
             yield from _shape_of_case(placed, (*key, "turns", at), turn)
-            for name in OF_A_CASE:
-                if name in turn:
-                    yield placed.problem((*key, "turns", at, name), "counts for the whole case: move it there")
 
 
 def config_problems(placed: PlacedYaml, config: SuiteConfig) -> Iterator[str]:

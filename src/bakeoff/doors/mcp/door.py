@@ -5,11 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bakeoff._kernel.imports import importable
 from bakeoff.doors import Door, FinishedRun
 from bakeoff.doors.mcp.plan import KIND, McpPlanSettings, environment_of, settings_of
-from bakeoff.engine.registry import Registry, default_registry
+from bakeoff.engine.registry import Registry, ScorerFactory, default_registry
 from bakeoff.options import RunOptions
-from bakeoff.plan import Plan
+from bakeoff.plan import Plan, ScorerSpec
+from bakeoff.protocols import Scorer
 from bakeoff.scorers.mcp.calls import SCORER
 from bakeoff.storage.redaction import secrets_in
 
@@ -36,12 +38,30 @@ class McpDoor(Door):
         self._settings, self._environment, self._running = settings, environment, running
 
     def registry(self, plan: Plan, options: RunOptions) -> Registry:  # noqa: ARG002 - the signature of all doors
-        """Return the registry with the models and the scorer of this plan. Servers that run already are used."""
+        """Add the models of this plan to the usual ones, and its servers and judges to the scorer of calls.
+
+        Servers that run already are used.
+        """
         # Imported here, because the SDKs take a second to load.
-        from bakeoff.doors.mcp.subjects import SuiteModel, call_scorer
+        from bakeoff.doors.mcp.subjects import SuiteModel, suite_parts
+        from bakeoff.scorers.mcp.scorer import McpCalls
 
         given = plan, self.settings_of(plan), self.environment_of(plan), self._running
-        registry = default_registry().with_scorer(SCORER, lambda spec: call_scorer(spec, *given))
+
+        def calls_scorer(spec: ScorerSpec) -> McpCalls:
+            scorer = McpCalls.from_spec(spec)
+            return replace(scorer, suite=suite_parts(scorer, *given))
+
+        def beside_the_file(build: ScorerFactory) -> ScorerFactory:
+            def built(spec: ScorerSpec) -> Scorer:
+                with importable(given[1].folder):
+                    return build(spec)
+
+            return built
+
+        usual = default_registry()
+        scorers = {kind: beside_the_file(build) for kind, build in usual.scorers.items()}
+        registry = replace(usual, scorers=scorers).with_scorer(SCORER, calls_scorer)
         for kind in {spec.kind for spec in plan.subjects if spec.kind.startswith(KIND)}:
             registry = registry.with_subject(kind, lambda spec: SuiteModel.from_spec(spec, *given))
         return registry

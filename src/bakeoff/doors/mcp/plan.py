@@ -8,8 +8,10 @@ from typing import Any
 
 from pydantic import Field, JsonValue, PositiveInt, ValidationError
 
+from bakeoff._kernel.imports import importable
 from bakeoff._kernel.model import FrozenModel, fingerprint, first_problem, sparse_field
-from bakeoff.doors.mcp.cases import OF_A_CASE, McpCase, McpTurn
+from bakeoff._kernel.yaml import gathered
+from bakeoff.doors.mcp.cases import McpCase, McpTurn
 from bakeoff.doors.mcp.config import (
     CONFIG_NAME,
     McpSuite,
@@ -17,7 +19,6 @@ from bakeoff.doors.mcp.config import (
     ProviderConfig,
     RunSettings,
     SuiteConfig,
-    is_same_model,
     read_suite,
     suite_environment,
 )
@@ -27,8 +28,9 @@ from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerSpec, ServerTool
 from bakeoff.mcp.prompt import PROMPT_VERSION
 from bakeoff.models.providers import parse_model_name
-from bakeoff.plan import Case, Limits, PassRule, Plan, ScorerSpec, SubjectSpec, read_options
-from bakeoff.scorers.mcp.calls import SCORER, CaseExpectation, ExpectedTurn, Mode, ScorerOptions
+from bakeoff.plan import Case, Limits, PassRule, Plan, ScorerSpec, SubjectSpec
+from bakeoff.scorers.entries import ScorerReader, scoring_problem
+from bakeoff.scorers.mcp.calls import SCORER, CaseExpectation, ExpectedTurn, Mode
 
 DOOR = "mcp"
 KIND = "mcp-"
@@ -76,6 +78,7 @@ class McpPlanSettings(RunSettings):
     )
     threshold: float = 1.0
     judge: SubjectSpec | None = Field(default=None, description="the model that grades results")
+    configuration: dict[str, JsonValue] = sparse_field({}, "the evaluated part of the file, without secrets")
 
     @property
     def folder(self) -> Path:
@@ -92,11 +95,6 @@ class McpPlanSettings(RunSettings):
         """Return what changes the answers of all models besides their options."""
         limited = f"-{fingerprint(self.offered)}" if self.offered else ""
         return f"{PROMPT_VERSION}-{self.tools_hash}-{int(self.sequences)}{limited}"
-
-
-def scorer_options(plan: Plan) -> ScorerOptions:
-    """Return the options of the scorer of calls; the defaults if a plan of another door has none."""
-    return next((read_options(spec, ScorerOptions) for spec in plan.scorers if spec.kind == SCORER), ScorerOptions())
 
 
 def settings_of(plan: Plan) -> McpPlanSettings:
@@ -130,10 +128,20 @@ def build_plan(suite: McpSuite, request: EvaluationRequest) -> Plan:
     models = [name for name in suite.config.modelsToTest if not request.models or name in request.models]
     config, _ = split_secrets(suite.config, suite.folder)
     graded = config.gradingPrompt is not None or any(case.gradingPrompt for _, case in numbered)
+    evaluated = {
+        "testRound": request.rounds or config.testRound,
+        "passThreshold": config.threshold,
+        "concurrencyLimit": request.jobs or config.concurrencyLimit,
+        "modelsToTest": tuple(models),
+        "testCases": tuple(case for _, case in numbered),
+    }
+    of_file, of_cases, remarks = _scorers(suite, models, numbered)
     settings = McpPlanSettings(
-        **{**config.run_settings(), "concurrencyLimit": request.jobs or config.concurrencyLimit},
+        **{**config.run_settings(), "concurrencyLimit": evaluated["concurrencyLimit"]},
         file=str(suite.file),
         report=str(request.report),
+        warnings=remarks,
+        configuration=_written(config.model_copy(update=evaluated)),
         servers=config.mcpServers,
         # Over all cases of the file: the prompt must not change because fewer cases are selected.
         sequences=any(len(part.expectedOutput or ()) > 1 for case in config.testCases for part in case.parts),
@@ -147,30 +155,62 @@ def build_plan(suite: McpSuite, request: EvaluationRequest) -> Plan:
     )
     longest = max(config.settings_of(model).timeout for model in models)
     seconds = longest * (AGENT_STEPS if config.mode == "agent" else 1)
-    scoring: dict[str, JsonValue] = {  # the fields of ScorerOptions
-        "mode": config.mode,
-        "extra_parameters": config.extraParameters,
-        "strict_json": config.strictJson,
-        "execute": bool(config.executeTools),
-        "scope": config.serverScope,
-        **({"judge": config.judge} if graded else {}),
-    }
+    calls = _calls_scorer(config, graded=graded)  # comes first: reports read the details of its score
     return Plan(
         name=f"mcp {suite_name(suite.file)}",
-        cases=tuple(_case(number, case, config, seconds) for number, case in numbered),
+        cases=tuple(
+            _case(number, case, config, seconds, (calls, *of_cases[number]) if number in of_cases else None)
+            for number, case in numbered
+        ),
         subjects=tuple(
             SubjectSpec(
                 kind=f"{KIND}{config.mode}", name=name, options=_options(name, config), revision=settings.revision
             )
             for name in models
         ),
-        scorers=(ScorerSpec(kind=SCORER, options=scoring),),
+        scorers=(calls, *of_file),
         rounds=request.rounds or config.testRound,
         threshold=1.0,  # of one round; the suite decides how many rounds must pass
         seed=FIRST_SEED,
         door=DOOR,
         settings=settings.model_dump(mode="json"),
     )
+
+
+def _scorers(
+    suite: McpSuite, models: Sequence[str], numbered: Sequence[tuple[int, McpCase]]
+) -> tuple[tuple[ScorerSpec, ...], dict[int, tuple[ScorerSpec, ...]], tuple[str, ...]]:
+    """Return the scorers of answers: of the file, and of cases that have their own; and remarks on them.
+
+    One error lists all problems.
+    """
+    problems: list[str] = []
+    reader = ScorerReader(suite.config.judge, [*models], problems)
+    with importable(suite.folder):
+        of_file = reader.read(suite.config.scorers, suite.lines, ("scorers",))
+        of_cases = {
+            number: reader.read(case.scorers, suite.lines, ("testCases", number - 1, "scorers"))
+            for number, case in numbered
+            if case.scorers is not None
+        }
+    for number, case in numbered:
+        built = [reader.built[spec.digest] for spec in of_cases.get(number, of_file)]
+        if why := scoring_problem(Case(id="answer", prompt=case.prompt, expected=case.expected), built):
+            problems.append(suite.lines.problem(("testCases", number - 1), why))
+        elif case.expected is not None and not built:
+            problems.append(suite.lines.problem(("testCases", number - 1, "expected"), "needs `scorers` that compare"))
+    gathered(problems)
+    return of_file, of_cases, tuple(dict.fromkeys(reader.warnings))
+
+
+def _written(config: SuiteConfig) -> dict[str, JsonValue]:
+    """Return a configuration as a file would write it, without defaults except for the most important keys.
+
+    Variables and headers of servers are left out, because they may be secret.
+    """
+    important = {name: getattr(config, name) for name in ("testRound", "passThreshold", "concurrencyLimit")}
+    secret = {"mcpServers": {"__all__": {"env", "headers"}}}
+    return {**important, **config.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude=secret)}
 
 
 def with_tools(
@@ -181,7 +221,8 @@ def with_tools(
     coverage: Coverage | None = None,
 ) -> tuple[Plan, McpPlanSettings]:
     """Add the tools that the servers listed to a plan and its settings."""
-    settings = settings.model_copy(update={"tools": tuple(tools), "warnings": tuple(warnings), "coverage": coverage})
+    told = tuple(dict.fromkeys((*settings.warnings, *warnings)))
+    settings = settings.model_copy(update={"tools": tuple(tools), "warnings": told, "coverage": coverage})
     subjects = tuple(spec.model_copy(update={"revision": settings.revision}) for spec in plan.subjects)
     return plan.model_copy(update={"subjects": subjects, "settings": settings.model_dump(mode="json")}), settings
 
@@ -202,7 +243,22 @@ def selected_cases(suite: McpSuite, request: EvaluationRequest) -> list[tuple[in
     ]
 
 
-def _case(number: int, case: McpCase, config: SuiteConfig, seconds: float) -> Case:
+def _calls_scorer(config: SuiteConfig, *, graded: bool) -> ScorerSpec:
+    """Return the scorer that compares the calls, with the options of `McpCalls`."""
+    options: dict[str, JsonValue] = {
+        "mode": config.mode,
+        "extra_parameters": config.extraParameters,
+        "strict_json": config.strictJson,
+        "execute": bool(config.executeTools),
+        "scope": config.serverScope,
+        **({"judge": config.judge} if graded else {}),
+    }
+    return ScorerSpec(kind=SCORER, options=options)
+
+
+def _case(
+    number: int, case: McpCase, config: SuiteConfig, seconds: float, scorers: tuple[ScorerSpec, ...] | None
+) -> Case:
     """Return a case of the plan. Each turn has the same time (`seconds`)."""
     grading = case.gradingPrompt or config.gradingPrompt
     checked = case.expectedResults is not None or grading is not None
@@ -222,8 +278,11 @@ def _case(number: int, case: McpCase, config: SuiteConfig, seconds: float) -> Ca
         prompt=case.prompt,
         expected=expected.model_dump(mode="json"),
         tags={f"tag {at}": tag for at, tag in enumerate(case.tags, 1)},
+        # What scorers of the answer compare with, if there are any. The comparison of calls reads `expected`.
+        variables={"expected": case.expected} if case.scorers or config.scorers else {},
         limits=Limits(attempt_seconds=seconds * len(case.parts) + _SPARE_SECONDS, score_seconds=_SCORE_SECONDS),
         pass_rule=PassRule(gate="share", share=config.threshold),
+        scorers=scorers,
     )
 
 
@@ -275,70 +334,3 @@ def mode_of(plan: Plan, spec: SubjectSpec | None = None) -> Mode:
     """Return the mode in which a subject is asked, from its kind; by default the first, as all have the same."""
     mode = (spec or plan.subjects[0]).kind.removeprefix(KIND)
     return "native" if mode == "native" else "agent" if mode == "agent" else "json"
-
-
-def config_of(plan: Plan, settings: McpPlanSettings) -> SuiteConfig:
-    """Return the evaluated part of the configuration, derived from the plan."""
-    scoring = next((spec.options for spec in plan.scorers if spec.kind == SCORER), {})
-    models = [spec.name for spec in plan.subjects]
-    of_models: dict[str, dict[str, JsonValue]] = {}
-    for spec in plan.subjects:
-        own = {name: value for name, value in spec.options.items() if name in ModelSettings.model_fields}
-        read = ModelSettings.model_validate(own, by_name=True)
-        of_models[spec.name] = read.model_dump(exclude_defaults=True, by_alias=True)
-    common = of_models[models[0]]
-    same = all(each == common for each in of_models.values())
-    judge = str(settings.judge.options["model"]) if settings.judge else None
-    specs = (*plan.subjects, settings.judge) if settings.judge else plan.subjects
-    providers = [spec.options.get("providers", {}) for spec in specs]
-    return SuiteConfig.model_validate(
-        {
-            **settings.run_settings(),
-            "testRound": plan.rounds,
-            "passThreshold": settings.threshold,
-            "modelsToTest": models,
-            "testCases": [_suite_case(case, settings) for case in plan.cases],
-            "mcpServers": settings.servers,
-            "executeTools": scoring.get("execute") or None,
-            "mode": mode_of(plan),
-            "judge": judge,
-            "allowSelfGrading": judge is not None and is_same_model(judge, models),
-            "extraParameters": scoring.get("extra_parameters", "reject"),
-            "strictJson": scoring.get("strict_json", False),
-            "modelSettings": common if same else of_models,
-            "providers": {name: given for each in providers if isinstance(each, dict) for name, given in each.items()},
-        }
-    )
-
-
-def _suite_case(case: Case, settings: McpPlanSettings) -> McpCase:
-    """Return a case of a plan as the configuration had it."""
-    expected = CaseExpectation.model_validate(case.expected)
-    number = case.id.partition(". ")[0]
-    unnamed = number.isdecimal() and case.id == case_id(int(number), None, case.prompt)
-    first = expected.turns[0].prompt if expected.turns else None
-    several = [_turn(turn, turn.prompt) for turn in expected.turns] if case.prompt != first else []
-    return McpCase.model_validate(
-        {
-            **({"turns": several} if several else _turn(expected, case.prompt)),
-            "endState": expected.end_state,
-            **expected.rules.model_dump(include=OF_A_CASE),
-            "gradingPrompt": expected.grading if expected.grading != settings.gradingPrompt else None,
-            "gradedText": expected.graded if expected.grading is not None and expected.graded != "answer" else None,
-            "executeTools": None if expected.turns and expected.execute else expected.execute,
-            "tools": settings.offered.get(case.id),
-            "name": None if unnamed else case.id,
-            "tags": tuple(case.tags.values()),
-        }
-    )
-
-
-def _turn(expected: CaseExpectation, prompt: str) -> dict[str, Any]:
-    """Return what a turn, or a case without turns, expects as a configuration writes it."""
-    return {
-        "prompt": prompt,
-        "expectedOutput": expected.calls,
-        "expectedResults": expected.results,
-        "alternatives": expected.alternatives,
-        **expected.rules.model_dump(exclude=OF_A_CASE),
-    }

@@ -12,7 +12,7 @@ from pydantic_ai.messages import ModelRequest, ToolReturnPart, UserPromptPart
 from bakeoff._kernel.clock import Clock
 from bakeoff._kernel.environment import filled
 from bakeoff._kernel.imports import importable
-from bakeoff.doors.mcp.plan import AGENT_STEPS, McpPlanSettings, mode_of, scorer_options
+from bakeoff.doors.mcp.plan import AGENT_STEPS, McpPlanSettings, mode_of
 from bakeoff.doors.mcp.servers import expanded_servers, hub_of
 from bakeoff.errors import InfraError, ToolError, ToolTimeout
 from bakeoff.mcp import McpHub, OpenHub, ServerTool
@@ -20,17 +20,17 @@ from bakeoff.mcp.prompt import reply_schema, system_prompt
 from bakeoff.mcp.tools import MAX_TOOL_NAME_LENGTH, is_destructive, offered_names, offered_tools, plain_name
 from bakeoff.models.conversation import Conversation, begin
 from bakeoff.models.rate_limit import RetryPolicy
-from bakeoff.plan import Plan, ScorerSpec, SubjectSpec, read_options
+from bakeoff.plan import Plan, SubjectSpec, read_options
 from bakeoff.protocols import Needs, Task, Tool
 from bakeoff.record import Part, Step, ToolCall, Transcript
 from bakeoff.scorers.mcp.calls import (
+    SCORER,
     TURNS,
     Call,
     CaseExpectation,
     ExecutedCall,
     Mode,
     ReplyReader,
-    ScorerOptions,
     text_of,
 )
 from bakeoff.scorers.mcp.execution import (
@@ -45,7 +45,7 @@ from bakeoff.scorers.mcp.execution import (
     executed_by_agent,
     result_differences,
 )
-from bakeoff.scorers.mcp.scorer import ANSWER_SYSTEM, CallGrader, CallScorer
+from bakeoff.scorers.mcp.scorer import ANSWER_SYSTEM, CallGrader, McpCalls, SuiteParts
 from bakeoff.subjects.model import ModelOptions, ModelSubject
 
 _AGENT_PROMPT = "Use the tools to do what the user asks for. When it is done, say so in a sentence."
@@ -117,7 +117,7 @@ class SuiteModel:
             may_destroy=settings.allowDestructive,
             unexecuted=frozenset(id for id, expected in read.items() if expected.execute is False),
             turns=turns,
-            turn_rules=turn_rules(scorer_options(plan), settings, environment) if turns else None,
+            turn_rules=turn_rules(calls_scorer(plan), settings, environment) if turns else None,
         )
         return replace(made, model=made._told(tools)) if mode == "json" else made
 
@@ -210,7 +210,12 @@ class SuiteModel:
         return transcript.model_copy(update={"metadata": metadata})
 
 
-def turn_rules(options: ScorerOptions, settings: McpPlanSettings, environment: Mapping[str, str]) -> TurnRules:
+def calls_scorer(plan: Plan) -> McpCalls:
+    """Return the scorer of calls as the plan has it, without servers."""
+    return next((McpCalls.from_spec(spec) for spec in plan.every_scorer if spec.kind == SCORER), McpCalls())
+
+
+def turn_rules(options: McpCalls, settings: McpPlanSettings, environment: Mapping[str, str]) -> TurnRules:
     """Return how the turns of a suite are read and compared."""
     tools = () if settings.allowDestructive else settings.tools
     return TurnRules(
@@ -221,29 +226,28 @@ def turn_rules(options: ScorerOptions, settings: McpPlanSettings, environment: M
     )
 
 
-def call_scorer(
-    spec: ScorerSpec,
+def suite_parts(
+    scorer: McpCalls,
     plan: Plan,
     settings: McpPlanSettings,
     environment: Mapping[str, str],
     running: McpHub | None = None,
-) -> CallScorer:
-    """Return the scorer of a plan, with the servers (those that run already, if any) and the judge of its cases."""
-    options = read_options(spec, ScorerOptions)
+) -> SuiteParts:
+    """Return what the scorer of calls needs of a suite: its servers (those that run already, if any) and judges."""
     expected = [case.expected for case in plan.cases if isinstance(case.expected, dict)]
     graded = any(each.get("grading") is not None for each in expected)
     wanted = graded or any(each.get("results") is not None or each.get("execute") for each in expected)
-    executes = (wanted or options.execute) and options.mode != "agent"  # agents call the tools themselves
+    executes = (wanted or scorer.execute) and scorer.mode != "agent"  # agents call the tools themselves
     hub = (running or hub_of(settings.servers, environment, settings.toolTimeout)) if executes else None
     # Without a judge, each model grades what its own calls gave, as in the tool whose files we read.
     models = {spec.name: model_of(spec, settings, environment) for spec in plan.subjects} if graded else {}
     judge = model_of(settings.judge, settings, environment) if settings.judge is not None else None
-    writes = options.mode != "agent" and any(each.get("graded", "result") != "result" for each in expected)
+    writes = scorer.mode != "agent" and any(each.get("graded", "result") != "result" for each in expected)
     graders = {
         name: CallGrader((judge or model).access, author=_with(model, {"system": ANSWER_SYSTEM}) if writes else None)
         for name, model in models.items()
     }
-    return CallScorer(options, turn_rules(options, settings, environment), hub, graders)
+    return SuiteParts(turn_rules(scorer, settings, environment), hub, graders)
 
 
 def described(tools: Sequence[ServerTool], descriptions: Mapping[str, str]) -> tuple[ServerTool, ...]:
@@ -349,7 +353,8 @@ class TurnConversation:
             self._add_prompt(talk, following.prompt, reply.calls, executed)
         transcript = talk.transcript()
         told: dict[str, JsonValue] = {TURNS: [trace.model_dump(mode="json") for trace in traces]}
-        if expected.end_state and self.hub is not None and (self.rules.reader.mode == "agent" or not problems):
+        done = self.hub is not None and (rules.reader.mode == "agent" or not problems)
+        if expected.end_state and done and self.hub is not None and rules.checks is not None:
             with self.clock.paused():
                 told[END_STATE] = dumped(await rules.checks.observe(expected.end_state, self.hub))
         return transcript.model_copy(update={"metadata": {**transcript.metadata, **told}})

@@ -184,7 +184,6 @@ def _checked(suite: McpSuite, request: EvaluationRequest, options: RunOptions) -
             for at, first in repeated(shown)
         ]
     )
-    gathered(list(_missing_functions(suite)))
     plan = build_plan(suite, request)
     check_models(suite, [spec.name for spec in plan.subjects], offline=options.replay == "strict")
     settings = settings_of(plan)
@@ -201,20 +200,6 @@ def case_places(file: Path) -> dict[str, tuple[str, int]]:
             for number, case in enumerate(suite.config.testCases, 1)
         }
     return {}
-
-
-def _missing_functions(suite: McpSuite) -> Iterator[str]:
-    """Yield a sentence for each function of an end state that cannot be imported."""
-    from bakeoff.scorers.mcp.execution import check_function
-
-    for at, case in enumerate(suite.config.testCases):
-        for place, check in enumerate(case.endState):
-            try:
-                if check.function is not None:
-                    check_function(check, suite.folder)
-            except UsageError as error:
-                key = ("testCases", at, "endState", place, "function")
-                yield suite.lines.problem(key, str(error).removeprefix("endState: "))
 
 
 async def prepare(selected: SelectedSuite, stack: AsyncExitStack | None = None) -> SelectedSuite:

@@ -19,7 +19,7 @@ from bakeoff.doors.mcp.outcome import CallOutcome, CellOutcome, outcome_of
 from bakeoff.doors.mcp.plan import DOOR, mode_of, settings_of
 from bakeoff.doors.mcp.results.report import failure_reason
 from bakeoff.doors.mcp.results.sections import evidence_of, pass_rates, rate_of, reasons, verdict_sentence
-from bakeoff.engine.reuse import past_runs, reusable_records
+from bakeoff.engine.reuse import NEW, KnownPart, past_runs, reusable_records, why_stale
 from bakeoff.engine.watch import CODE_SUFFIXES, source_files
 from bakeoff.errors import BakeoffError
 from bakeoff.mcp import ServerSpec
@@ -37,10 +37,7 @@ from bakeoff.scorers.mcp.calls import SCORER, CaseExpectation
 from bakeoff.storage.run_folder import FinishedRunFolder, RunFolder
 from bakeoff.verdict import Verdict
 
-NEW = "new"
-CHANGED_CASE = "changed case or model"
 CHANGED_TOOL = "changed tool"
-NOT_PASSED = "did not pass"
 MORE_ROUNDS = "more rounds"
 
 _MAX_FILES = 5_000  # of one suite: a folder with more is not one of sources alone
@@ -121,34 +118,24 @@ def select(plan: Plan, earlier: RunFolder | None, *, anew: str | None = None) ->
     found = changes(Snapshot.of_tools(old.tools), Snapshot.of_tools(new.tools))
     changed = {tool_label(each.server, name) for each in found for name in (each.name, each.renamed)}
     changed |= {tool.label for tool in old.tools} ^ {tool.label for tool in new.tools}
-    reusable: dict[CellKey, list[Record]] = {}
-    for record in reusable_records([earlier], plan, lambda before: _with_tools_hash(before, new.tools_hash)):
-        reusable.setdefault((record.case, record.subject), []).append(record)
+    adapted = _with_tools_hash(known, new.tools_hash)
     asked: dict[CellKey, str] = {}
-    carried: list[Record] = []
     for case, model in every:
-        cell, own = before.get((case.id, model)), reusable.get((case.id, model), [])
+        then, now, cell = adapted.find(case.id, model, 0), plan.find(case.id, model, 0), before.get((case.id, model))
         has_changed_tool = not changed.isdisjoint(wanted_tools(case.expected))
-        reason = anew or _reason(cell, has_changed_tool, is_reusable=bool(own), rounds=plan.rounds)
+        part = KnownPart(then.attempt_key, cell.state == "passed") if then and cell and cell.records else None
+        reason = why_stale(now.attempt_key if now else "", part, anew or (CHANGED_TOOL if has_changed_tool else None))
+        if reason is None and cell is not None and len(cell.records) < plan.rounds:
+            reason = MORE_ROUNDS
         if reason is not None:
             asked[case.id, model] = reason
-        if reason in (None, MORE_ROUNDS):
-            again = {"score_key": ""} if _executes_tools(case, plan) else {}
-            carried += [record.model_copy(update=again) for record in own]
+    again = {case.id for case in plan.cases if _executes_tools(case, plan)}
+    carried = [
+        record.model_copy(update={"score_key": ""}) if record.case in again else record
+        for record in reusable_records([earlier], plan, lambda _: adapted)
+        if asked.get((record.case, record.subject), MORE_ROUNDS) == MORE_ROUNDS
+    ]
     return Selection(asked, tuple(carried), found, before)
-
-
-def _reason(cell: CellOutcome | None, has_changed_tool: bool, *, is_reusable: bool, rounds: int) -> str | None:
-    """Return why a cell is asked, or None if its results are carried over."""
-    if cell is None or not cell.records:
-        return NEW
-    if has_changed_tool:
-        return CHANGED_TOOL
-    if cell.state != "passed":
-        return NOT_PASSED
-    if not is_reusable:
-        return CHANGED_CASE
-    return MORE_ROUNDS if len(cell.records) < rounds else None
 
 
 def _executes_tools(case: Case, plan: Plan) -> bool:

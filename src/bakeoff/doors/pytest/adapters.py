@@ -1,19 +1,17 @@
 """Give the core the task and the scorers of a suite as its subject and scorers.
 
-With `--pdb` or `--trace`, tasks are called where a debugger can stop in them: one at a time, in pytest's thread and
+With `--pdb`, tasks are called where a debugger can stop in them: one at a time, in pytest's thread and
 without a time limit.
 """
 
 import asyncio
 import inspect
-import sys
-from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar
 
 import pytest
-from _pytest.debugging import pytestPDB
 
 from bakeoff._kernel.clock import CLOCK
 from bakeoff._kernel.text import free_name
@@ -24,6 +22,7 @@ from bakeoff.engine.user_code import call_apart, in_own_task
 from bakeoff.errors import GraderError, InfraError, SubjectError
 from bakeoff.protocols import Needs, NeedsNetwork, Scored, ScoreInput, Scorer, Task
 from bakeoff.record import Transcript
+from bakeoff.scorers.identity import scorer_digest
 from bakeoff.sdk_results import joined, transcript_of
 
 ENDS_A_LOOP = (SystemExit, KeyboardInterrupt, GeneratorExit)
@@ -43,7 +42,7 @@ class EvalSubject:
 
     calls: Callable[[str], Call]  # returns the call for a case, by its id
     errors: Errors = field(default_factory=dict)
-    debug: Callable[[Call], Awaitable[Any]] | None = None  # calls the function where a debugger can stop in it
+    debug: bool = False  # call the function in this thread, where a debugger can stop in it
     raises_its_own_errors: ClassVar[bool] = True
 
     async def attempt(self, task: Task) -> Transcript:
@@ -69,8 +68,9 @@ class EvalSubject:
             raise
 
     async def _call(self, function: Call, task: Task) -> Any:
-        if self.debug is not None:
-            answer = await self.debug(function)
+        if self.debug:
+            answer = function()
+            answer = await answer if inspect.isawaitable(answer) else answer
         elif is_async(function.func):
             answer = await in_own_task(function, task.clock)
         else:
@@ -192,9 +192,9 @@ class SuiteScorer:
         return scored
 
 
-def named_scorers(functions: Iterable[Callable[..., Any]], *, offline: bool = False) -> dict[str, Scorer]:
+def named_scorers(functions: Iterable[Callable[..., Any]], *, offline: bool = False) -> dict[str, "SuiteScorer"]:
     """Return the scorers by name. A second one of the same name gets a number. `offline`: only recordings answer."""
-    scorers: dict[str, Scorer] = {}
+    scorers: dict[str, SuiteScorer] = {}
     for function in functions:
         given = (getattr(function, "name", None), getattr(function, "__name__", None))
         usable = (name for name in given if isinstance(name, str) and name.strip() and name.isprintable())
@@ -205,6 +205,11 @@ def named_scorers(functions: Iterable[Callable[..., Any]], *, offline: bool = Fa
             scorer = scorer.offline()
         scorers[unique] = SuiteScorer(scorer, unique, offline)
     return scorers
+
+
+def digests_of(functions: Iterable[Callable[..., Any]]) -> dict[str, str]:
+    """Return what tells each scorer from one that scores in another way, by its name."""
+    return {name: scorer_digest(one.function) for name, one in named_scorers(functions).items()}
 
 
 def refuse_incomplete(scorers: Mapping[str, Scorer]) -> None:
@@ -225,35 +230,5 @@ async def preload(scorers: Mapping[str, Scorer]) -> None:
 
 
 def is_debugging(config: pytest.Config) -> bool:
-    """Tell whether pytest was told to stop in tests."""
-    return bool(config.getoption("usepdb", False) or config.getoption("trace", False))
-
-
-async def call_here(function: "partial[Any]", *, trace: bool) -> Any:
-    """Call a function in this thread. With `trace`, stop at its first line."""
-    debugger: Any = pytestPDB._init_pdb("runcall") if trace else None  # type: ignore[no-untyped-call]
-    if not is_async(function.func):
-        return function() if debugger is None else debugger.runcall(function)
-    coroutine = function()
-    if debugger is None:
-        return await coroutine
-    # As `runcall`: the next function that is entered is the user's, and the debugger stops at its first line.
-    debugger.reset()
-    sys.settrace(debugger.trace_dispatch)
-    try:
-        return await coroutine
-    finally:
-        debugger.quitting = True
-        sys.settrace(None)
-
-
-def raise_at(error: BaseException, function: Callable[..., Any], names: Mapping[str, Any]) -> NoReturn:
-    """Raise an error at the line of a function, with these names, so that a debugger stops in the user's file."""
-    code = getattr(inspect.unwrap(function), "__code__", None)
-    if code is not None:
-        made = compile(
-            "\n" * (code.co_firstlineno - 1) + "raise __error__.with_traceback(None)", code.co_filename, "exec"
-        )
-        known = getattr(inspect.unwrap(function), "__globals__", {})
-        exec(made.replace(co_name=code.co_name), known, {**names, "__error__": error})  # noqa: S102 - our own code
-    raise error
+    """Tell whether pytest was told to stop where a test fails."""
+    return bool(config.getoption("usepdb", False))

@@ -11,10 +11,10 @@ import pytest
 
 from bakeoff._kernel.text import escaped
 from bakeoff._kernel.threads import is_async
-from bakeoff.doors.pytest.adapters import is_debugging
+from bakeoff.doors.pytest.adapters import digests_of, is_debugging
 from bakeoff.doors.pytest.gather import UNREAD
 from bakeoff.doors.pytest.groups import MAX_SUBJECTS, Group
-from bakeoff.doors.pytest.items import EvalFunction, EvalItem
+from bakeoff.doors.pytest.items import EvalItem
 from bakeoff.doors.pytest.loops import async_fixtures, run_here
 from bakeoff.doors.pytest.rows import ENDS_THE_SESSION, EvalRow, read_rows
 from bakeoff.doors.pytest.suite import FILES, MADE, DescribedSuite, EvalSuite
@@ -87,6 +87,7 @@ def _group(
         captures=not _CAPTURING.isdisjoint(template.fixturenames),
         borrows=borrows,
         lasting=lasting and not borrows,
+        scorers=digests_of(described.scorers),
     )
 
 
@@ -141,25 +142,16 @@ def _serial_because(template: pytest.Function) -> str | None:
 def _items(collector: Any, template: pytest.Function, group: Group) -> Iterator[pytest.Item]:
     base, _, parameters = template.name.partition("[")
     opening = f"{base}[{parameters[:-1]}-" if parameters else f"{base}["
-    marks = template.own_markers
     for row in group.rows:
-        name = f"{opening}{row.id}]"
-        item: EvalItem | EvalFunction
-        if template.fixturenames:
-            item = EvalFunction.from_parent(
-                collector,
-                name=name,
-                callspec=getattr(template, "callspec", None),
-                fixtureinfo=template._fixtureinfo,
-                originalname=base,
-                group=group,
-                row=row,
-            )
-        else:
-            item = EvalItem.from_parent(collector, name=name, group=group, row=row)
-            if marks:
-                item.own_markers.extend(marks)
-                item.keywords.update((mark.name, mark) for mark in marks)
+        item = EvalItem.from_parent(
+            collector,
+            name=f"{opening}{row.id}]",
+            callspec=getattr(template, "callspec", None),
+            fixtureinfo=template._fixtureinfo,
+            originalname=base,
+            group=group,
+            row=row,
+        )
         for mark in row.marks:
             item.add_marker(mark)
         yield item

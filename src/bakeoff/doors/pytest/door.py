@@ -16,6 +16,6 @@ class PytestDoor(Door):
     def registry(self, plan: "Plan", options: "RunOptions") -> NoReturn:  # noqa: ARG002 - the signature of a door
         """Raise UsageError: the tasks and scorers of evals are code of a project, which no plan holds."""
         raise UsageError(
-            f"plan {plan.name!r} holds evals, whose tasks and scorers are functions of a project: "
+            f"plan {plan.name!r} holds evals of pytest, whose tasks and scorers are functions of a project: "
             "run pytest there to run them again (`pytest --lf` for those that failed)"
         )

@@ -1,11 +1,9 @@
 """Print evals on the terminal; at the end of a session, judge the gates, write the requested files and sum up."""
 
-import io
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from _pytest.junitxml import xml_key
@@ -13,20 +11,19 @@ from _pytest.junitxml import xml_key
 from bakeoff._kernel.text import count_of, visible, without_command
 from bakeoff.doors.pytest.options import COLLECTION, results_folder, shard_of
 from bakeoff.errors import BakeoffError, UsageError
+from bakeoff.report.gates import GateResult, gates_sentence, of_shard_alone, worst_last
 from bakeoff.report.output_files import refuse_unwritable
 from bakeoff.report.render.text_tables import block_lines
-from bakeoff.report.suites.blocks import WORST, gates_sentence, not_passed, step_blocks, summary_blocks, worst_last
-from bakeoff.report.suites.numbers import GateResult, SuitesSummary, SuiteTallies, file_part, summary_of, why_not
+from bakeoff.report.suites.blocks import WORST, summary_blocks
+from bakeoff.report.suites.numbers import SuitesSummary, SuiteTallies, summary_of
 from bakeoff.report.suites.outcome_lines import colour_of, detail_lines, item_line, run_properties
 from bakeoff.report.suites.outcomes import EvalOutcome
 from bakeoff.storage.ledger import ShardsHere
 
 if TYPE_CHECKING:
     from bakeoff.doors.pytest.until_decided import SessionDecisions
+    from bakeoff.report.suites.files import Places
     from bakeoff.report.suites.gates import SuiteGates
-
-Places = Mapping[str, tuple[Path, int | None]]
-"""File and line, counted from 0, of tests by their node ids."""
 
 _COLOURS = {True: "green", False: "red", None: "yellow"}  # of a gate
 _MANY_WORST = 10  # cases of a suite that -v names
@@ -41,15 +38,25 @@ class SessionEnd:
     """The result of a session."""
 
     summary: SuitesSummary
-    forgives: bool  # a pass rate was requested and reached, so that it allows single misses
     notes: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()  # files that could not be written
     annotations: tuple[str, ...] = ()
 
     @property
+    def conclusion(self) -> dict[str, Any]:
+        """Return the ledger and the gates, which the kept run ends with. Its records have the texts, redacted."""
+        ledger = self.summary.ledger.model_dump(mode="json", exclude={"named"})
+        return {"ledger": ledger, "gates": [gate.model_dump(mode="json") for gate in self.summary.gates]}
+
+    @property
     def failed(self) -> bool:
         """Tell whether a gate failed or is undecided, or a file could not be written."""
         return bool(self.problems) or not all(gate.met for gate in self.summary.gates)
+
+    @property
+    def forgives(self) -> bool:
+        """Tell whether a pass rate was requested and reached, so that it allows single misses."""
+        return any(gate.option.endswith("min-pass-rate") and gate.met for gate in self.summary.gates)
 
 
 def read_gates(config: pytest.Config) -> "SuiteGates":
@@ -60,7 +67,7 @@ def read_gates(config: pytest.Config) -> "SuiteGates":
 
     option = config.option
     try:
-        for name in ("--eval-json", "--eval-html", "--eval-baseline", "--eval-history"):
+        for name in ("--eval-json", "--eval-html", "--eval-baseline", "--eval-history", "--eval-history-baseline"):
             _refuse_misleading(config, name)
         for name, path in (("--eval-json", option.eval_json), ("--eval-html", option.eval_html)):
             if path is not None:
@@ -70,7 +77,11 @@ def read_gates(config: pytest.Config) -> "SuiteGates":
         if option.eval_gate is not None and option.eval_baseline is None:
             raise UsageError(f"--eval-gate {option.eval_gate} compares with an earlier run: add --eval-baseline=FILE")
         before = None if option.eval_baseline is None else read_eval_file(option.eval_baseline)
-        earlier = [] if option.eval_history is None else read_history(option.eval_history, option.eval_json)
+        earlier = []
+        if option.eval_history is not None:
+            earlier = read_history(option.eval_history, option.eval_json, option.eval_history_baseline)
+        elif option.eval_history_baseline is not None:
+            raise UsageError("--eval-history-baseline begins a series of earlier runs: add --eval-history=DIR")
     except BakeoffError as error:
         raise pytest.UsageError(str(error)) from error
     if option.eval_until_decided:
@@ -112,7 +123,7 @@ def end(
     outcomes: Iterable[EvalOutcome],
     *,
     stopped: bool,
-    places: Places,
+    places: "Places",
     environment: Mapping[str, str] = os.environ,
 ) -> SessionEnd:
     """Judge, then write: a file that cannot be written does not change the verdict.
@@ -126,43 +137,57 @@ def end(
         places: where the tests that failed are, for annotations.
         environment: the variables that GitHub sets, and those that hold secrets.
     """
+    on_github = environment.get("GITHUB_ACTIONS") == "true"
+    if gates is None and not on_github:  # no file is to be written
+        return SessionEnd(_judged(config, None, tallies, outcomes, stopped=stopped))
+    from bakeoff.report.suites.files import OutcomeRedactor, annotations
+
+    redact = OutcomeRedactor(environment)
+    named = list(map(redact, tallies.unjudged))  # the ledger and the gates name them, also in files
+    summary = _judged(config, gates, replace(tallies, unjudged=named), outcomes, stopped=stopped)
+    notes, problems = [], []
+    for write in _files(config, summary, outcomes, redact, environment if on_github else {}):
+        try:
+            notes.append(write())
+        except (BakeoffError, OSError) as error:
+            problems.append(str(error))
+    told = tuple(annotations(summary, redact, places, environment)) if on_github else ()
+    return SessionEnd(summary, tuple(filter(None, notes)), tuple(problems), told)
+
+
+def _judged(
+    config: pytest.Config,
+    gates: "SuiteGates | None",
+    tallies: SuiteTallies,
+    outcomes: Iterable[EvalOutcome],
+    *,
+    stopped: bool,
+) -> SuitesSummary:
+    """Return the summary with its comparisons, gates and shard, and add its properties to pytest's JUnit file."""
     summary = summary_of(tallies, complete=not stopped)
-    notes: list[str] = []
-    problems: list[str] = []
     decisions: SessionDecisions | None = config.pluginmanager.getplugin("bakeoff-until-decided")
     if decisions is not None:
         summary = replace(summary, comparisons=decisions.followed.comparisons())
-        notes += [_NOTHING_TO_COMPARE] * (summary.comparisons is None and bool(summary.suites))
-    on_github = environment.get("GITHUB_ACTIONS") == "true"
-    redact: Callable[[EvalOutcome], EvalOutcome] | None = None
-    if gates is not None or on_github:  # also where a file is to be written
-        from bakeoff.report.suites.files import OutcomeRedactor
-
-        redact = OutcomeRedactor(environment)
-        named = list(map(redact, tallies.unjudged))  # the ledger and the gates name them, also in files
-        summary = replace(summary, tallies=replace(tallies, unjudged=named))
+        gates = gates and decisions.for_gates(gates)
     if gates is not None:
         from bakeoff.report.suites.gates import judge_gates
 
-        gates = gates if decisions is None else decisions.for_gates(gates)
         summary = replace(summary, gates=judge_gates(gates, outcomes, summary))
-    if (shard := shard_of(config)) is not None:  # after its gates, which do not wait for the other shards
-        summary = replace(
-            summary, shards=ShardsHere(of=shard[1], numbers=(shard[0],), collection=config.stash.get(COLLECTION, None))
-        )
+    summary = _of_its_shard(config, summary)  # after its gates, which do not wait for the other shards
     if config.option.eval_junit and (xml := config.stash.get(xml_key, None)) is not None:
         for name, value in run_properties(summary):
             xml.add_global_property(name, value)
-    told: tuple[str, ...] = ()
-    if redact is not None:
-        for write in _files(config, summary, outcomes, redact, environment if on_github else {}):
-            try:
-                notes.append(write())
-            except (BakeoffError, OSError) as error:
-                problems.append(str(error))
-        told = tuple(_annotations(summary, redact, places, environment)) if on_github else ()
-    forgives = any(gate.option.endswith("min-pass-rate") and gate.met for gate in summary.gates)
-    return SessionEnd(summary, forgives, tuple(filter(None, notes)), tuple(problems), told)
+    return summary
+
+
+def _of_its_shard(config: pytest.Config, summary: SuitesSummary) -> SuitesSummary:
+    """Return the summary of a shard, which says which one it is, also beside each gate; a whole run stays as it is."""
+    if (shard := shard_of(config)) is None:
+        return summary
+    here = ShardsHere(of=shard[1], numbers=(shard[0],), collection=config.stash.get(COLLECTION, None))
+    words = f"{alone.lstrip()}: " if (alone := of_shard_alone(here)) else ""  # shard 1 of 1 is the whole run
+    gates = (gate.model_copy(update={"sentence": f"{words}{gate.sentence}"}) for gate in summary.gates)
+    return replace(summary, shards=here, gates=tuple(gates))
 
 
 def _files(
@@ -173,9 +198,8 @@ def _files(
     github: Mapping[str, str],
 ) -> Iterator[Callable[[], str]]:
     """Yield a function for each file to write, which returns a note about it."""
-    from bakeoff.report.exports.ci import SUMMARY_FILE, write_step_outputs, write_step_summary
-    from bakeoff.report.suites.blocks import gates_sentence
-    from bakeoff.report.suites.files import write_html, write_json
+    from bakeoff.report.exports.ci import SUMMARY_FILE
+    from bakeoff.report.suites.files import write_html, write_json, write_step
 
     option, watch = config.option, config.pluginmanager.getplugin("bakeoff-watch")
     if option.eval_json is not None:
@@ -184,42 +208,7 @@ def _files(
         cycle = None if watch is None else watch.number
         yield lambda: write_html(list(map(redact, outcomes)), summary, option.eval_html, cycle)
     if github.get(SUMMARY_FILE):
-
-        def write_step() -> str:
-            blocks = step_blocks(summary, list(map(redact, not_passed(summary))))
-            write_step_summary(list(blocks), io.StringIO(), github)
-            scores = [one.score for one in summary.suites.values() if one.score is not None]
-            write_step_outputs(gates_sentence(summary.gates), min(scores, default=None), github)
-            return ""
-
-        yield write_step
-
-
-def _annotations(
-    summary: SuitesSummary,
-    redact: Callable[[EvalOutcome], EvalOutcome],
-    places: Places,
-    environment: Mapping[str, str],
-) -> Iterator[str]:
-    """Yield an error for each eval that missed its threshold, and a warning for each that could not be judged.
-
-    A notice counts those that have no annotation.
-    """
-    from bakeoff.report.exports.ci import MAX_ANNOTATIONS, command
-
-    left_out = summary.numbers.failed + summary.numbers.undecided
-    start = environment.get("GITHUB_WORKSPACE") or Path.cwd()  # GitHub's paths are relative to the repository
-    for level, outcomes in (("error", summary.tallies.missed), ("warning", summary.tallies.unjudged)):
-        for outcome in map(redact, outcomes[:MAX_ANNOTATIONS]):
-            left_out -= 1
-            path, line = places.get(outcome.nodeid, (Path(file_part(outcome.nodeid)), None))
-            score = "no score" if outcome.score is None else f"score {outcome.score:.2f}"
-            wanted = "" if outcome.threshold is None else f", threshold {outcome.threshold:g}"
-            text = f"{score}{wanted}: {why_not(outcome)}"
-            file = str(path.relative_to(start) if path.is_relative_to(start) else path)
-            yield command(level, outcome.nodeid, text, file=file, line=None if line is None else line + 1)
-    if left_out > 0:
-        yield command("notice", "bakeoff", f"{left_out} more evals did not pass; the summary counts them")
+        yield lambda: write_step(summary, redact, github)
 
 
 def print_ending(terminal: pytest.TerminalReporter, ending: SessionEnd, *, verbosity: int, forgiven: int = 0) -> None:
@@ -234,7 +223,9 @@ def print_ending(terminal: pytest.TerminalReporter, ending: SessionEnd, *, verbo
     if forgiven:
         missed = count_of(forgiven, "eval missed its threshold", "evals missed their thresholds")
         terminal.line(f"{missed}, which the pass rate allows: pytest exits with 0", green=True)
-    for note in ending.notes:
+    decisions = terminal.config.pluginmanager.getplugin("bakeoff-until-decided")
+    nothing = decisions is not None and ending.summary.comparisons is None and ending.summary.suites
+    for note in (*ending.notes, *([_NOTHING_TO_COMPARE] if nothing else [])):
         terminal.line(without_command(visible(note, 1000)))
     for problem in ending.problems:
         terminal.line(without_command(f"error: {visible(problem, 1000)}"), red=True)
@@ -253,7 +244,8 @@ def print_verdict(terminal: pytest.TerminalReporter, ending: SessionEnd) -> None
     """Print the verdict of the gates in one line; nothing without gates."""
     if gates := ending.summary.gates:
         colour = _COLOURS[worst_last(gates)[-1].met]
-        terminal.line(without_command(gates_sentence(gates)), **{colour: True}, bold=True)
+        sentence = gates_sentence(gates, ending.summary.shards)
+        terminal.line(without_command(sentence), **{colour: True}, bold=True)
 
 
 def print_item(terminal: pytest.TerminalReporter, report: pytest.TestReport, outcomes: Sequence[EvalOutcome]) -> None:

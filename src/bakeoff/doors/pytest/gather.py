@@ -23,7 +23,6 @@ if TYPE_CHECKING:  # every pytest run loads this module, and most have no evals
     from bakeoff.report.suites.outcomes import EvalOutcome
 
 ON_REPORT = "bakeoff"  # attribute of a report that travels from a worker: a list of JSON texts
-_AT_ONCE = 64  # outcomes that are packed together
 _MAX_DIGITS = 1000  # a longer number becomes a text
 LOGGED = pytest.StashKey[Any]()  # what an ordinary test has logged
 CALLED = pytest.StashKey[list[Any]]()  # the fixtures of evals that a test was given
@@ -41,29 +40,23 @@ FINAL = ("passed", "failed", "skipped")  # rerunfailures has another word for a 
 
 
 class Outcomes:
-    """Hold outcomes in the order added, as compressed JSON: it takes a hundredth of the memory of objects.
+    """Hold outcomes in the order added, as compressed JSON: it takes a fraction of the memory of objects.
 
     Each is parsed when it is asked for, so iterate once rather than often.
     """
 
     def __init__(self) -> None:
-        self._packed: list[bytes] = []  # compressed, `_AT_ONCE` outcomes each
-        self._kept: list[bytes] = []  # the last ones, not yet compressed
+        self._packed: list[bytes] = []
 
     def add(self, outcome: "EvalOutcome") -> None:
-        """Keep an outcome as JSON; every 64 of them are compressed together."""
-        self._kept.append(outcome.__pydantic_serializer__.to_json(outcome, exclude_defaults=True))
-        if len(self._kept) == _AT_ONCE:
-            self._packed.append(zlib.compress(b"\n".join(self._kept), 1))
-            self._kept = []
+        """Keep an outcome as compressed JSON."""
+        self._packed.append(zlib.compress(outcome.__pydantic_serializer__.to_json(outcome, exclude_defaults=True), 1))
 
     def __len__(self) -> int:
-        return len(self._packed) * _AT_ONCE + len(self._kept)
+        return len(self._packed)
 
     def __iter__(self) -> "Iterator[EvalOutcome]":
-        for packed in self._packed:
-            yield from map(_read, zlib.decompress(packed).split(b"\n"))
-        yield from map(_read, self._kept)
+        return (_read(zlib.decompress(packed)) for packed in self._packed)
 
 
 def _read(kept: bytes | str) -> "EvalOutcome":

@@ -6,8 +6,8 @@ parameters, such as the names of models, share a subject, so that their scores s
 """
 
 import inspect
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +39,8 @@ class Group:
     borrows: bool = False  # its cases run on the loop of their async fixtures
     lasting: bool = True  # its fixtures stay the same for the whole session
     skipped: str | None = None
-    stem: Any = None  # the common part of pytest's ids
     hooks: Any = None  # pytest's hooks for the file of the suite
-    last: Any = None  # the light item that was run last
+    scorers: Mapping[str, str] = field(default_factory=dict)  # digests by name
     following: Any = None  # the item after the one that runs, which xdist has already taken from its queue
 
     @property

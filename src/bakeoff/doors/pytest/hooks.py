@@ -73,11 +73,11 @@ class EvalHooks:
         self._verbosity = config.get_verbosity(pytest.Config.VERBOSITY_TEST_CASES)
         self._writer: RunWriter | None = None
         self._folder: Path | None = None  # with the files that workers of xdist share
+        self._planned: list[pytest.Item] = []  # evals that were collected and not deselected
         self._seen: set[str] = set()  # tests that were reported, by node id
         self._crashed: dict[str, str] = {}  # what is known of tests whose worker crashed, by node id
         self._remarks: list[str] = []  # on evals that disturbed others
-        self._over_budget = 0  # cases
-        self._limit_reached = ""
+        self._over_budget: list[str] = []  # for each undecided case, which limit was reached
         self._tallies: SuiteTallies | None = None
         self._ending: SessionEnd | None = None
         self._places: dict[str, tuple[Path, int | None]] = {}  # file and line of tests that failed, for annotations
@@ -115,12 +115,19 @@ class EvalHooks:
         if (digest := getattr(node, "workeroutput", {}).get(COLLECTION_KEY)) is not None:
             self._config.stash[COLLECTION] = digest
 
-    @pytest.hookimpl(tryfirst=True)  # a shard must not depend on what failed last time
-    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
-        """Leave out the evals of other shards. A cycle of `--eval-watch` runs what it is told instead."""
+    @pytest.hookimpl(wrapper=True, tryfirst=True)  # a shard must not depend on what failed last time
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> "Generator[None]":
+        """Note all evals, and leave out those of other shards. A cycle of `--eval-watch` runs what it is told."""
+        self._planned = [item for item in items if has_eval(item)]
         shard = shard_of(config)
         if shard is not None and config.option.eval_watch_cycle is None:
             keep_shard(config, items, *shard)
+        return (yield)
+
+    def pytest_deselected(self, items: "Sequence[pytest.Item]") -> None:
+        """Take what is openly left out from what is planned."""
+        left_out = set(map(id, items))
+        self._planned = [item for item in self._planned if id(item) not in left_out]
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Note that a file could not be collected, or that one with evals was skipped, so that no gate passes."""
@@ -130,7 +137,7 @@ class EvalHooks:
         """Note that Ctrl-C or `pytest.exit` ended the session, whatever exit code that names."""
         self._incomplete = True
 
-    def pytest_collection_finish(self, session: pytest.Session) -> None:
+    def pytest_collection_finish(self) -> None:
         """Warn of suites that pytest does not collect, and start replay before the first fixture."""
         told = getattr(self._config, "workerinput", {})
         if SUITE_MODULE in sys.modules and told.get("workerid", "gw0") == "gw0":
@@ -141,12 +148,12 @@ class EvalHooks:
             until_end.enter_context(existing_objects_frozen())
         collected = told.get(COLLECTED_FILE)
         replays = replay_mode(self._config) != "off" and not self._config.option.collectonly
-        if not (collected or replays) or not any(map(has_eval, session.items)):
+        if not (collected or replays) or not self._planned:
             return
         if collected:
             from bakeoff.doors.pytest.lost import write_collected
 
-            write_collected(Path(collected), session.items)
+            write_collected(Path(collected), self._planned)
         if replays:
             from bakeoff.doors.pytest.session import session_of
 
@@ -173,8 +180,9 @@ class EvalHooks:
         """Note the test that runs, for `log_input`, `log_output` and `log_score`."""
         RUNNING.append(item)
 
-    @pytest.hookimpl(trylast=True)
+    @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_teardown(self, item: pytest.Item) -> None:
+        """End the test for `log_score`: what a fixture logs from now on would not be counted, and is refused."""
         if item in RUNNING:
             RUNNING.remove(item)
 
@@ -211,7 +219,7 @@ class EvalHooks:
 
     def _note_lost(self, item: pytest.Item, call: pytest.CallInfo[None]) -> None:
         """Add the outcome of an eval that an error or a skip kept from being run, or that its test never called."""
-        if call.when == "teardown" or not has_eval(item) or item.get_closest_marker("xfail"):
+        if call.when == "teardown" or not (has_eval(item) or LOGGED in item.stash):
             return
         if call.when == "setup":
             self._gathered.begin(item.nodeid)
@@ -283,11 +291,8 @@ class EvalHooks:
             self._seen.add(report.nodeid)
 
     def _keep(self, outcome: "EvalOutcome") -> None:
-        if not outcome.passed:
-            failures = (record.failure for record in outcome.records)
-            if stopped := next((failure for failure in failures if failure and failure.kind == "budget"), None):
-                self._over_budget += 1
-                self._limit_reached = stopped.message
+        failures = (record.failure for record in outcome.records)
+        self._over_budget += [each.message for each in failures if each is not None and each.kind == "budget"][:1]
         for record in outcome.records:
             for phase in (record.attempt, record.score):
                 if phase is not None and phase.remarks:
@@ -348,40 +353,44 @@ class EvalHooks:
             close_session(self._config)
         watch: WatchCycle | None = self._config.pluginmanager.getplugin("bakeoff-watch")
         if not self._is_worker:
-            self._add_lost(session)
+            self._add_lost(session, exitstatus)
             for outcome in watch.kept_outcomes() if watch is not None else ():
                 self._gathered.outcomes.add(outcome)
                 self._count(outcome)
                 self._write(outcome, earlier=True)
-        if self._writer is not None:
-            stopped = exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
-            self._writer.finish(interrupted=stopped or bool(session.shouldfail or session.shouldstop))
-            if watch is not None:
-                watch.run = self._writer.path
         nothing = self._tallies is None and self._gates is None
         if not self._is_worker and not nothing and not session.config.option.collectonly:
             self._end(session, exitstatus)
+        if self._writer is not None:
+            stopped = exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+            stopped = stopped or bool(session.shouldfail or session.shouldstop)
+            self._writer.finish(interrupted=stopped, conclusion=self._ending.conclusion if self._ending else {})
+            if watch is not None:
+                watch.run = self._writer.path
 
-    def _add_lost(self, session: pytest.Session) -> None:
+    def _add_lost(self, session: pytest.Session, exitstatus: int) -> None:
         """Add the evals that were collected and never reported."""
-        unseen = (item for item in session.items if item.nodeid not in self._seen and has_eval(item))
-        if self._folder is None and (SUITE_MODULE not in sys.modules or next(unseen, None) is None):
+        if self._folder is None and all(item.nodeid in self._seen for item in self._planned):
             return
-        from bakeoff.doors.pytest.lost import STOPPED, all_lost
+        from bakeoff.doors.pytest.lost import all_lost
 
         written = None if self._folder is None else self._folder / COLLECTED_FILE
-        for outcome in all_lost(session, written, self._seen, self._crashed):
-            self._incomplete |= outcome.problem == STOPPED
+        stopped = self._was_stopped(session, exitstatus) or bool(self._crashed)
+        for outcome in all_lost(session.config, written or self._planned, self._seen, self._crashed, stopped=stopped):
             self._gathered.outcomes.add(outcome)
             self._count(outcome)
             self._keep(outcome)
+
+    def _was_stopped(self, session: pytest.Session, exitstatus: int) -> bool:
+        """Tell whether something was not run or not read."""
+        return bool(session.shouldfail or session.shouldstop) or exitstatus not in _ENDED or self._incomplete
 
     def _end(self, session: pytest.Session, exitstatus: int) -> None:
         """Judge gates and write files, whatever stopped the session, and set its exit code."""
         from bakeoff.doors.pytest.ending import end
         from bakeoff.report.suites.numbers import SuiteTallies
 
-        stopped = bool(session.shouldfail or session.shouldstop) or exitstatus not in _ENDED or self._incomplete
+        stopped = self._was_stopped(session, exitstatus)
         counts, outcomes = self._tallies or SuiteTallies(), self._gathered.outcomes
         self._ending = end(self._config, self._gates, counts, outcomes, stopped=stopped, places=self._places)
         if exitstatus in _ENDED and self._ending.failed:
@@ -396,9 +405,9 @@ class EvalHooks:
             from bakeoff.doors.pytest.ending import print_ending
 
             print_ending(terminalreporter, self._ending, verbosity=self._verbosity, forgiven=self._forgiven)
-        if self._over_budget:
-            cases = "1 case is" if self._over_budget == 1 else f"{self._over_budget:,} cases are"
-            terminalreporter.write_line(f"evals: {cases} undecided (budget): {self._limit_reached}", yellow=True)
+        if spent := self._over_budget:
+            cases = "1 case is" if len(spent) == 1 else f"{len(spent):,} cases are"
+            terminalreporter.write_line(f"evals: {cases} undecided (budget): {spent[-1]}", yellow=True)
         for remark in self._remarks[:_MAX_REMARKS]:
             from bakeoff._kernel.text import visible, without_command
 

@@ -19,7 +19,7 @@ from pydantic import JsonValue
 
 from bakeoff._kernel.json import as_json, clean
 from bakeoff._kernel.text import escaped
-from bakeoff.doors.pytest.adapters import Errors, EvalSubject, ReadyOutput, call_with_row
+from bakeoff.doors.pytest.adapters import Errors, EvalSubject, ReadyOutput, call_with_row, digests_of
 from bakeoff.doors.pytest.gather import CALLED, FOR_PYTEST, LOGGED, RUNNING, EvalFailed, gathering, report
 from bakeoff.doors.pytest.loops import on_asyncio
 from bakeoff.doors.pytest.lost import lost_eval
@@ -44,7 +44,13 @@ Evaluation = Coroutine[Any, Any, Result]
 
 
 def _outcome(
-    config: pytest.Config, nodeid: str, name: str, row: EvalRow, rule: PassRule, records: Sequence[Record]
+    config: pytest.Config,
+    nodeid: str,
+    name: str,
+    row: EvalRow,
+    rule: PassRule,
+    records: Sequence[Record],
+    scorers: Iterable[Callable[..., Any]] = (),
 ) -> EvalOutcome:
     """Return the outcome of an eval in the test with this node id and name."""
     return EvalOutcome(
@@ -54,6 +60,7 @@ def _outcome(
         input=row.shown_input,
         expected=row.expected,
         rule=rule,
+        scorers=digests_of(scorers),
         subject=session_of(config).subject_to_tell(""),
     ).judged(records)
 
@@ -135,7 +142,6 @@ def add_unfinished(item: pytest.Item, error: BaseException | None = None) -> str
         error: What it raised.
     """
     gathered, sentences = gathering(item.config), []
-    is_expected = item.get_closest_marker("xfail") is not None
     raised = "" if error is None else f"; the test raised {type(error).__name__}: {error}"
     for fixture in item.stash[CALLED]:
         for call, kind, sentence in fixture.end():
@@ -144,11 +150,10 @@ def add_unfinished(item: pytest.Item, error: BaseException | None = None) -> str
                     gathered.add(item.nodeid, call.failed)
                 continue
             sentences.append(sentence)
-            if not is_expected:
-                one = _outcome(item.config, item.nodeid, name_of_test(item), call.row, _DEFAULT_RULE, ())
-                case_id = f"{one.case_id} (unfinished {len(sentences)})"
-                why = f"{sentence}{raised}"[:_MAX_LENGTH]
-                gathered.add(item.nodeid, lost_eval(one, why, session_of(item.config).subjects, kind, case_id=case_id))
+            one = _outcome(item.config, item.nodeid, name_of_test(item), call.row, _DEFAULT_RULE, ())
+            case_id = f"{one.case_id} (unfinished {len(sentences)})"
+            why = f"{sentence}{raised}"[:_MAX_LENGTH]
+            gathered.add(item.nodeid, lost_eval(one, why, session_of(item.config).subjects, kind, case_id=case_id))
     if sentences and error is None and LOGGED in item.stash:
         del item.stash[LOGGED]  # the test itself neither passed nor failed
     return sentences[0] if sentences else None
@@ -218,7 +223,7 @@ class ToEval(EvalFixture):
         subject = _subject(case, task, output, errors)
         trials = session.trials({case_id: case}, subject, session.subjects[""], scorers, settings)
         records = await session.records(trials)
-        outcome = _outcome(self._config, self._nodeid, self._name, case, settings.rule, records)
+        outcome = _outcome(self._config, self._nodeid, self._name, case, settings.rule, records, scorers)
         self.report(call, outcome, {round_: error for (_, round_), error in errors.items()})
         return outcome
 
@@ -306,7 +311,7 @@ def add_logged(item: pytest.Item, call: pytest.CallInfo[None]) -> None:
     case = Case(id=escaped(item.nodeid) + (" log" if others else ""), prompt=row.shown_input, expected=row.expected)
     failure = error and Failure(kind="subject", type=type(error).__name__, message=str(error)[:_MAX_LENGTH])
     scores = tuple(log.scores.values())
-    if not failure and not any(score.value is not None for score in scores):
+    if not failure and not scores:
         scores += (Score(name="asserts", value=1.0, reason="the test passed"),)
     record = Record(
         **EMPTY_PLAN.trial_of(case, session_of(item.config).subjects[""], 0, 0).identity,
@@ -421,7 +426,7 @@ class EvalRun:
         trials = session.trials({self._case_id: self._row}, self._trials.subject, self._trials.spec, given, settings)
         settings = replace(settings, timeout=self._trials.settings.timeout)
         records = await session.records(replace(trials, rounds=1, settings=settings, prior=self.record))
-        outcome = self.outcome(records, settings.rule)
+        outcome = self.outcome(records, settings.rule, given)
         self._by.report(call, outcome, {})
         return outcome
 
@@ -430,7 +435,9 @@ class EvalRun:
         __tracebackhide__ = True
         return session_of(self._by._config).loop.result(self.judge(*scorers, threshold=threshold))
 
-    def outcome(self, records: list[Record], rule: PassRule = _DEFAULT_RULE) -> EvalOutcome:
+    def outcome(
+        self, records: list[Record], rule: PassRule = _DEFAULT_RULE, scorers: Iterable[Callable[..., Any]] = ()
+    ) -> EvalOutcome:
         """Return the outcome of the run with these records of it."""
         by = self._by
-        return _outcome(by._config, by._nodeid, by._name, self._row, rule, records)
+        return _outcome(by._config, by._nodeid, by._name, self._row, rule, records, scorers)

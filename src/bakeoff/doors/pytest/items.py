@@ -1,28 +1,23 @@
-"""Run evals as pytest items: one for each row, light where the suite needs no fixtures."""
+"""Run evals as pytest items: one for each row."""
 
 import asyncio
 import inspect
-from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pluggy
 import pytest
-from _pytest.mark.structures import NodeKeywords
 
 import bakeoff
 from bakeoff._kernel.json import clean_text
-from bakeoff.doors.pytest.adapters import raise_at
 from bakeoff.doors.pytest.gather import FOR_PYTEST, EvalFailed, NotNeeded, gathering, report
 from bakeoff.doors.pytest.groups import Group
 from bakeoff.doors.pytest.parallel import PendingCase
-from bakeoff.doors.pytest.rows import EvalCase, EvalRow
+from bakeoff.doors.pytest.rows import EvalRow
 from bakeoff.doors.pytest.session import EvalSession, session_of
-from bakeoff.doors.pytest.suite import EvalSuite
 from bakeoff.report.suites.outcomes import EvalOutcome
 from bakeoff.storage.ledger import NOT_RUN
 
-_STRUCTURED_IDS = hasattr(pytest.Item, "_id")  # from pytest 9 on
 _JUDGED_IN_SETUP = ("skip", "skipif", "xfail")  # marks
 
 _FRAMES_OF_OTHERS = tuple(
@@ -30,18 +25,16 @@ _FRAMES_OF_OTHERS = tuple(
 )  # left out at the start of a traceback
 
 
-class Eval(pytest.Item):
-    """The common part of both kinds of items."""
+class EvalItem(pytest.Function):
+    """A case of a suite, for which pytest provides fixtures and parameters as for any function."""
 
-    group: Group
-    row: EvalRow
-
-    def _arguments(self) -> Mapping[str, Any]:
-        """Return the fixtures that the function asks for."""
-        return {}
-
-    def _holder(self) -> Any:
-        return None
+    def __init__(self, *, group: Group, row: EvalRow, **given: Any) -> None:
+        super().__init__(**given)
+        self.group = group
+        self.row = row
+        wanted = f"{self.parent.nodeid}::{self.name}"  # type: ignore[union-attr]
+        if self.nodeid != wanted:  # pytest 9 makes it from the parameters, and the row is none of them
+            self._id = type(self._id).parse(wanted)
 
     def may_be_skipped(self) -> bool:
         """Return True if a mark of its own, such as one from a conftest, may keep pytest from running it."""
@@ -52,7 +45,7 @@ class Eval(pytest.Item):
 
         Raise EvalFailed for a score that is too low, or what the task raised; skip a case that decides nothing.
         """
-        group, row = self.group, self.row
+        row = self.row
         gathering(self.config).begin(self.nodeid)
         if row.problem is not None:
             self._report_problem(row.problem, row.error)
@@ -61,7 +54,8 @@ class Eval(pytest.Item):
         if session.decisions is not None and session.is_not_needed(self):
             session.decisions.save(self.nodeid)
             raise NotNeeded("not needed: every comparison of it is decided")
-        case = session.result(self, self._arguments(), self._holder())
+        arguments = {name: self.funcargs[name] for name in self._fixtureinfo.argnames}
+        case = session.result(self, arguments, self.instance if self.group.holder else None)
         for error in case.errors.values():
             if isinstance(error, FOR_PYTEST):
                 raise error
@@ -71,12 +65,7 @@ class Eval(pytest.Item):
         outcome = self._judged(case, session)
         if session.decisions is not None:
             session.decisions.followed.add(self.nodeid, outcome.records)
-        try:
-            report(self.config, outcome, case.errors)
-        except EvalFailed as failed:
-            if not self.config.getoption("usepdb", False):
-                raise
-            raise_at(failed, group.described.function, {"case": EvalCase(row), "outcome": failed.outcome})
+        report(self.config, outcome, case.errors)
 
     def _report_problem(self, problem: str, error: BaseException | None) -> None:
         """Report a row that cannot be run, with what the user's code raised when it was asked for it."""
@@ -102,6 +91,7 @@ class Eval(pytest.Item):
             input=row.shown_input,
             expected=row.expected,
             rule=row.rule(group.described.settings.rule),
+            scorers=dict(group.scorers),
             parameters=group.parameters,
         )
 
@@ -154,113 +144,3 @@ class Eval(pytest.Item):
             if not path.startswith(_FRAMES_OF_OTHERS) and not path.endswith(("threading.py", "bdb.py")):
                 return type(trace)(trace[place:]).filter(excinfo)
         return type(trace)(trace[-1:])  # the call itself was wrong: no frame is the user's
-
-
-class _Lazy:
-    """An attribute that is made when it is first used, and kept in the item's `kept`.
-
-    There may be many thousands of items, of which one runs: most of them never need these attributes.
-    """
-
-    def __init__(self, make: Callable[[Any], Any]) -> None:
-        self._make = make
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-
-    def __get__(self, item: Any, owner: type | None = None) -> Any:
-        kept = item.kept
-        if kept is None:
-            kept = item.kept = {}
-        elif self._name in kept:
-            return kept[self._name]
-        made = kept[self._name] = self._make(item)
-        return made
-
-    def __set__(self, item: Any, value: Any) -> None:
-        item.kept = {**(item.kept or {}), self._name: value}
-
-
-_KEPT_AFTER_THE_RUN = ("own_markers", "user_properties")
-
-
-class EvalItem(Eval):
-    """An eval that needs no fixtures. It is made without the attributes that pytest may never use."""
-
-    kept: dict[str, Any] | None = None
-    fixturenames: Sequence[str] = ()  # conftests may ask every item for it
-    keywords = _Lazy(NodeKeywords)
-    own_markers = _Lazy(lambda _: [])
-    extra_keyword_matches = _Lazy(lambda _: set())
-    stash = _Lazy(lambda _: pytest.Stash())
-    _report_sections = _Lazy(lambda _: [])
-    user_properties = _Lazy(lambda _: [])
-
-    def __init__(self, *, group: Group, row: EvalRow, name: str, parent: Any) -> None:
-        self.name = name
-        self.parent = parent
-        self.config = parent.config
-        self.session = parent.session
-        self.path = parent.path
-        self.group = group
-        self.row = row
-        if _STRUCTURED_IDS:
-            base, _, parameters = name.partition("[")
-            if group.stem is None:
-                group.stem = parent.id.child(base)
-            self._id = group.stem.with_params(parameters.removesuffix("]"))
-        else:
-            self._nodeid = f"{parent.nodeid}::{name}"
-
-    @property
-    def obj(self) -> EvalSuite:
-        """Return the suite, as pytest's functions return theirs: plugins and conftests ask for it."""
-        found: EvalSuite = getattr(self.parent.obj, self.originalname)  # type: ignore[union-attr]
-        return found
-
-    function = obj
-
-    @property
-    def originalname(self) -> str:
-        return self.name.partition("[")[0]
-
-    @property
-    def module(self) -> Any:
-        return getattr(self.getparent(pytest.Module), "obj", None)
-
-    @property
-    def cls(self) -> Any:
-        return getattr(self.getparent(pytest.Class), "obj", None)
-
-    def may_be_skipped(self) -> bool:
-        return self.kept is not None and super().may_be_skipped()
-
-    def setup(self) -> None:
-        """Become the item that runs: the one before it drops what is needed only while it runs."""
-        group = self.group
-        if group.last is not None and group.last is not self:
-            kept = group.last.kept or {}
-            group.last.kept = {name: kept[name] for name in _KEPT_AFTER_THE_RUN if kept.get(name)} or None
-        group.last = self
-        super().setup()
-
-    def _holder(self) -> Any:
-        return self.group.holder() if self.group.serial and self.group.holder else None
-
-
-class EvalFunction(Eval, pytest.Function):
-    """An eval with fixtures or parameters, which pytest provides as for any function."""
-
-    def __init__(self, *, group: Group, row: EvalRow, **given: Any) -> None:
-        super().__init__(**given)
-        self.group = group
-        self.row = row
-        wanted = f"{self.parent.nodeid}::{self.name}"  # type: ignore[union-attr]
-        if self.nodeid != wanted:  # pytest 9 makes it from the parameters, and the row is none of them
-            self._id = type(self._id).parse(wanted)
-
-    def _arguments(self) -> Mapping[str, Any]:
-        return {name: self.funcargs[name] for name in self._fixtureinfo.argnames}
-
-    def _holder(self) -> Any:
-        return self.instance if self.group.holder else None

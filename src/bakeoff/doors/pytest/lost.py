@@ -7,7 +7,7 @@ nothing any more, so that the first of them writes down at once what it has coll
 import json
 import time
 import unittest
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from _pytest.skipping import evaluate_skip_marks
 
 from bakeoff.doors.pytest.gather import FOR_PYTEST, NotNeeded
 from bakeoff.doors.pytest.groups import Group, by_group, subjects_of
-from bakeoff.doors.pytest.options import has_eval, name_of_test
+from bakeoff.doors.pytest.options import name_of_test
 from bakeoff.doors.pytest.parallel import EMPTY_PLAN
 from bakeoff.doors.pytest.session import session_of
 from bakeoff.plan import Case, SubjectSpec
@@ -25,6 +25,7 @@ from bakeoff.report.suites.outcomes import EvalOutcome
 from bakeoff.storage.ledger import NOT_RUN, SKIPPED, UNFINISHED
 
 STOPPED = "it was not run: the session was stopped before"
+_LEFT_OUT = "it was not run: it was collected, and then neither run nor deselected"
 _CALLS_NO_TEST = ("setuponly", "setupplan", "collectonly")  # options
 _MAX_LENGTH = 300
 
@@ -58,22 +59,19 @@ def lost_eval(
     return outcome.judged([record], subject=subject)
 
 
-def collected(item: Any) -> EvalOutcome | None:
-    """Return the outcome without records of a case of a suite, or of a test that uses a fixture of evals."""
+def collected(item: Any) -> EvalOutcome:
+    """Return the outcome without records of a case of a suite, or of a test that is an eval."""
     if isinstance(getattr(item, "group", None), Group):
         return item.unjudged()  # type: ignore[no-any-return]
     name = name_of_test(item)
-    return EvalOutcome(nodeid=item.nodeid, suite=name, case=name, input="") if has_eval(item) else None
+    return EvalOutcome(nodeid=item.nodeid, suite=name, case=name, input="")
 
 
-def write_collected(path: Path, items: Iterable[Any]) -> None:
-    """Write the evals among these items, for the process that reports."""
-    items = list(items)
-    evals = [one for one in map(collected, items) if one is not None]
-    if evals:
-        subjects = {name: spec.model_dump(mode="json") for name, spec in subjects_of(by_group(items)).items()}
-        lines = (one.model_dump_json(exclude_defaults=True) for one in evals)
-        path.write_text("\n".join([json.dumps(subjects), *lines]), encoding="utf-8")
+def write_collected(path: Path, items: Sequence[Any]) -> None:
+    """Write these evals, for the process that reports."""
+    subjects = {name: spec.model_dump(mode="json") for name, spec in subjects_of(by_group(items)).items()}
+    lines = (collected(item).model_dump_json(exclude_defaults=True) for item in items)
+    path.write_text("\n".join([json.dumps(subjects), *lines]), encoding="utf-8")
 
 
 def read_collected(path: Path) -> tuple[list[EvalOutcome], dict[str, SubjectSpec]]:
@@ -91,12 +89,14 @@ def lost_in(item: pytest.Item, call: pytest.CallInfo[None]) -> EvalOutcome | Non
     Return None for what nobody planned to run: marks and `skip_if` leave it out, or every comparison is decided.
     """
     error = call.excinfo.value if call.excinfo else None
+    if isinstance(error, (NotNeeded, pytest.exit.Exception)) or getattr(getattr(item, "group", None), "skipped", None):
+        return None
+    not_run = any(mark.kwargs.get("run") is False for mark in item.iter_markers("xfail"))
+    if call.when == "setup" and isinstance(error, pytest.xfail.Exception) and not_run:
+        return None
+    if isinstance(error, pytest.skip.Exception) and evaluate_skip_marks(item):
+        return None
     one, subjects = collected(item), session_of(item.config).subjects
-    if one is None or isinstance(error, (NotNeeded, pytest.exit.Exception)):
-        return None
-    is_skip = isinstance(error, pytest.skip.Exception)
-    if getattr(getattr(item, "group", None), "skipped", None) or (is_skip and evaluate_skip_marks(item)):
-        return None
     if error is None:
         return lost_eval(one, "it was skipped: its test called no eval", subjects, SKIPPED)
     if isinstance(error, (*FOR_PYTEST, unittest.SkipTest)):
@@ -107,25 +107,29 @@ def lost_in(item: pytest.Item, call: pytest.CallInfo[None]) -> EvalOutcome | Non
 
 
 def all_lost(
-    session: pytest.Session, written: Path | None, seen: Collection[str], crashed: Mapping[str, str]
+    config: pytest.Config,
+    planned: Path | Sequence[Any],
+    seen: Collection[str],
+    crashed: Mapping[str, str],
+    *,
+    stopped: bool,
 ) -> Iterator[EvalOutcome]:
     """Yield the outcomes of the evals that were never reported.
 
     Args:
-        session: The session at its end.
-        written: The file of a worker of xdist; None if this process collected the items.
+        config: Of the session at its end.
+        planned: The evals that were collected and not deselected, or the file in which a worker of xdist wrote them.
         seen: The tests that were reported, by node id.
         crashed: What is known of tests whose worker crashed.
+        stopped: The session ended early.
     """
-    if any(session.config.getoption(name, False) for name in _CALLS_NO_TEST):
+    if any(config.getoption(name, False) for name in _CALLS_NO_TEST):
         return
-    if written is not None:
-        evals, subjects = read_collected(written)
-        missing = [one for one in evals if one.nodeid not in seen]
+    if isinstance(planned, Path):
+        evals, subjects = read_collected(planned)
     else:
-        left = [item for item in session.items if item.nodeid not in seen]
-        missing = [one for one in map(collected, left) if one is not None]
-        subjects = subjects_of(by_group(session.items))
-    for one in missing:
-        why = crashed.get(one.nodeid)
-        yield lost_eval(one, why or STOPPED, subjects, UNFINISHED if why else NOT_RUN)
+        evals, subjects = list(map(collected, planned)), subjects_of(by_group(planned))
+    for one in evals:
+        if one.nodeid not in seen:
+            why = crashed.get(one.nodeid)
+            yield lost_eval(one, why or (STOPPED if stopped else _LEFT_OUT), subjects, UNFINISHED if why else NOT_RUN)

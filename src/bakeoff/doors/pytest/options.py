@@ -1,10 +1,13 @@
 """Add the options of evals to pytest's command line. Every pytest run loads this module."""
 
+import os
+import sys
 from argparse import SUPPRESS, ArgumentTypeError
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from types import CodeType, FunctionType, ModuleType
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
@@ -24,6 +27,9 @@ RECORDINGS = Path(".bakeoff/recordings")
 
 FIXTURES = frozenset({"to_eval", "run_eval"})
 """A test that uses one of these is an eval."""
+_LOGGING_MODULE, _LOGGING = "bakeoff.doors.pytest.in_tests", frozenset({"log_input", "log_output", "log_score"})
+"""So is a test that calls one of these functions."""
+
 SPENDING_FILE, COLLECTED_FILE = "bakeoff_spending", "bakeoff_collected"
 """The keys under which an xdist worker is told the files for what all workers spend, and for what they collect."""
 
@@ -75,6 +81,8 @@ def add_options(group: pytest.OptionGroup) -> None:
     add("--eval-baseline", type=Path, metavar="FILE", help=lower)
     series = "a folder of earlier --eval-json files: fail if they show, with this run, a loss since some run"
     add("--eval-history", type=Path, metavar="DIR", help=series)
+    pinned = "the --eval-json file that --eval-history compares with (default the oldest); older ones are left out"
+    add("--eval-history-baseline", type=Path, metavar="FILE", help=pinned)
     rule = "what fails --eval-baseline: a regression that is shown (default), or any case that newly fails every round"
     add("--eval-gate", choices=("regression", "no-new-failures"), help=rule)
     small = "the largest difference that does not matter to --eval-baseline and --eval-until-decided, such as 0.05"
@@ -94,6 +102,7 @@ REPORT_OPTIONS = (
     "eval_baseline",
     "eval_gate",
     "eval_history",
+    "eval_history_baseline",
     "eval_until_decided",
     "eval_require_calibrated_judge",
 )
@@ -137,8 +146,6 @@ def shard_of(config: pytest.Config) -> tuple[int, int] | None:
 
     Raises `pytest.UsageError` if the variable cannot be read.
     """
-    import os
-
     chosen: tuple[int, int] | None = config.getoption("eval_shard")
     if chosen is None and (text := os.environ.get("BAKEOFF_SHARD")):
         try:
@@ -186,8 +193,6 @@ def results_folder(config: pytest.Config) -> Path:
 
 def replay_mode(config: pytest.Config) -> ReplayMode:
     """Return the option or, without one, the variable, which must be one of the modes too."""
-    import os
-
     chosen: str = config.getoption("eval_replay") or os.environ.get("BAKEOFF_REPLAY") or "off"
     for mode in REPLAY_MODES:
         if mode == chosen:
@@ -195,9 +200,41 @@ def replay_mode(config: pytest.Config) -> ReplayMode:
     raise pytest.UsageError(f"BAKEOFF_REPLAY={chosen!r} is not one of {', '.join(REPLAY_MODES)}")
 
 
-def has_eval(item: pytest.Item) -> bool:
-    """Tell whether an item is a case of a suite, or a test that uses a fixture of evals."""
-    return hasattr(item, "group") or not FIXTURES.isdisjoint(getattr(item, "fixturenames", ()))
+def has_eval(item: Any) -> bool:
+    """Tell whether an item is a case of a suite, or a test that uses a fixture of evals or logs scores."""
+    if hasattr(item, "group") or not FIXTURES.isdisjoint(getattr(item, "fixturenames", ())):
+        return True
+    info = getattr(item, "_fixtureinfo", None)
+    if _LOGGING_MODULE not in sys.modules or info is None:
+        return False
+    fixtures = (info.name2fixturedefs[name][-1].func for name in info.argnames if name in info.name2fixturedefs)
+    return any(_logs(function, set()) for function in (item.function, *fixtures))
+
+
+def _logs(function: Any, seen: set[CodeType]) -> bool:
+    """Tell whether a function names one that logs, or one beside it or imported that does. Others are not followed."""
+    function = getattr(function, "__wrapped__", function)
+    code: CodeType | None = getattr(function, "__code__", None)
+    if code is None or code in seen:
+        return False
+    seen.add(code)
+    names, known = set(_names(code)), function.__globals__
+    if "bakeoff" in names and not _LOGGING.isdisjoint(names):
+        return True
+    found = [known[name] for name in names if name in known]
+    found += [vars(each)[name] for each in found if isinstance(each, ModuleType) for name in names & vars(each).keys()]
+    called = {each for each in found if isinstance(each, FunctionType)}
+    if any(each.__module__ == _LOGGING_MODULE and each.__name__ in _LOGGING for each in called):
+        return True
+    return any(_logs(each, seen) for each in called if {"bakeoff", *_LOGGING} & each.__globals__.keys())
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    """Yield the names that a function and those inside of it use."""
+    yield from code.co_names
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from _names(inner)
 
 
 def name_of_test(item: pytest.Item) -> str:
@@ -205,12 +242,20 @@ def name_of_test(item: pytest.Item) -> str:
     return getattr(item, "originalname", None) or item.name
 
 
+def _judged_by(config: pytest.Config, item: Any) -> list[Any]:
+    """Return what all shards must agree on: the eval and, of a case of a suite, its scorers, rule and rounds."""
+    if getattr(item, "row", None) is None:
+        return [item.nodeid, config.getoption("eval_rounds")]
+    settings = item.group.described.settings
+    return [item.nodeid, dict(item.group.scorers), item.row.rule(settings.rule), rounds_of(config, settings)]
+
+
 def keep_shard(config: pytest.Config, items: list[pytest.Item], number: int, of: int) -> None:
     """Deselect the evals of other shards. Each shard has every n-th case, with all its parameters; tests stay."""
     from bakeoff._kernel.model import fingerprint
 
     selected = [config.getoption(name, None) or None for name in _SELECTING]
-    digest = fingerprint([item.nodeid for item in items if has_eval(item)], selected)
+    digest = fingerprint([_judged_by(config, item) for item in items if has_eval(item)], selected)
     getattr(config, "workeroutput", {})[COLLECTION_KEY] = config.stash[COLLECTION] = digest
     places: dict[tuple[str, str], int] = {}
     kept: list[pytest.Item] = []

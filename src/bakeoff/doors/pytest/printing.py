@@ -8,7 +8,7 @@ Tasks and `asyncio.to_thread` inherit it; a thread that a case starts by other m
 import logging
 import sys
 from collections.abc import Callable, Generator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from copy import copy
 from dataclasses import dataclass, field
@@ -32,19 +32,14 @@ class CapturedOutput:
 _PRINTED: ContextVar[CapturedOutput | None] = ContextVar("_PRINTED", default=None)
 
 
-class printing_to:
+@contextmanager
+def printing_to(printed: CapturedOutput | None) -> Generator[None]:
     """Keep what is printed and logged inside the block; None leaves it to pytest."""
-
-    __slots__ = ("_printed", "_token")
-
-    def __init__(self, printed: CapturedOutput | None) -> None:
-        self._printed = printed
-
-    def __enter__(self) -> None:
-        self._token = _PRINTED.set(self._printed)
-
-    def __exit__(self, *_: object) -> None:
-        _PRINTED.reset(self._token)
+    token = _PRINTED.set(printed)
+    try:
+        yield
+    finally:
+        _PRINTED.reset(token)
 
 
 def printing_of(config: pytest.Config) -> "CasePrinting":

@@ -1,12 +1,10 @@
 """Read the rows of a suite. A row that cannot be used is kept, with its problem."""
 
-import csv
 import inspect
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from io import TextIOWrapper
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -15,8 +13,7 @@ import pytest
 from pydantic import JsonValue, ValidationError
 from pydantic_core import to_json
 
-from bakeoff._kernel.files import open_file, read_file
-from bakeoff._kernel.json import as_json, clean, parse_json
+from bakeoff._kernel.json import as_json, clean
 from bakeoff._kernel.text import count_of, escaped, free_name, in_our_words, visible, without_command
 from bakeoff.doors.pytest.gather import UNREAD
 from bakeoff.doors.pytest.loops import run_here
@@ -25,14 +22,12 @@ from bakeoff.errors import UsageError
 from bakeoff.plan import Case, PassRule
 
 _MAX_SLUG_LENGTH = 50
-_MAX_FILE_SIZE = 256 * 1024 * 1024
 _NOT_IN_A_SLUG = re.compile(r"[^\w.+=]+")
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]{6,}")  # in the `repr` of an object; it differs from process to process
 _NO = ("", "0", "false", "no")  # texts in a cell `skip` that do not skip
 _NOT_FOR_ROWS = ("parametrize", "usefixtures")  # marks
 _PARAM = type(pytest.param())
 ENDS_THE_SESSION = (KeyboardInterrupt, pytest.exit.Exception)
-_SUFFIXES = ".jsonl, .json, .csv, .yaml or .yml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,73 +163,12 @@ async def _read_into(made: list[Any], rows: Any) -> None:
 
 
 def _from_file(path: Path) -> Iterator[tuple[str, Any]]:
-    readers = {".jsonl": _jsonl, ".json": _json, ".csv": _csv, ".yaml": _yaml, ".yml": _yaml}
-    reader = readers.get(path.suffix.lower())
-    if reader is None:
-        raise UsageError(f"data file {str(path)!r}: rows are read from {_SUFFIXES}")
-    try:
-        if path.is_file() and path.stat().st_size > _MAX_FILE_SIZE:
-            raise UsageError(f"data file {path} is larger than {_MAX_FILE_SIZE // 1024 // 1024} MB")
-        yield from reader(path)
-    except OSError as error:
-        raise UsageError(f"data file {path} cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"data file {path} is not UTF-8 text (byte {error.start}): save it as UTF-8") from error
+    from bakeoff.doors.data_files import placed_rows
 
-
-def _jsonl(path: Path) -> Iterator[tuple[str, Any]]:
-    with TextIOWrapper(open_file(path), "utf-8-sig") as file:
-        for number, line in enumerate(file, 1):
-            if line.strip():
-                yield f"{path.name}:{number}", _from_json(line)
-
-
-def _json(path: Path) -> Iterator[tuple[str, Any]]:
-    rows = _from_json(read_file(path, _MAX_FILE_SIZE).decode("utf-8-sig"))
-    if not isinstance(rows, list):
-        raise UsageError(f"data file {path}: {rows if isinstance(rows, _Unreadable) else 'the file is not a list'}")
-    yield from ((f"{path.name}, row {number}", row) for number, row in enumerate(rows, 1))
-
-
-class _Unreadable(str):
-    """The reason why a row cannot be read."""
-
-    __slots__ = ()
-
-
-def _from_json(text: str) -> Any:
-    try:
-        return parse_json(text)
-    except ValueError as error:
-        return _Unreadable(f"this is not JSON: {error}")
-
-
-def _csv(path: Path) -> Iterator[tuple[str, Any]]:
-    with TextIOWrapper(open_file(path), "utf-8-sig", newline="") as file:
-        reader = csv.DictReader(file, strict=True)
-        while True:
-            line = reader.line_num + 1
-            try:
-                cells = next(reader)
-            except StopIteration:
-                return
-            except csv.Error as error:
-                raise UsageError(f"{path.name}:{line}: this is not CSV: {error}") from error
-            where = f"{path.name}:{max(line, 2)}"
-            if None in cells:
-                yield where, _Unreadable("it has more cells than the first line has names")
-            else:  # an empty cell gives no value
-                yield where, {name: cell for name, cell in cells.items() if cell not in (None, "")}
-
-
-def _yaml(path: Path) -> Iterator[tuple[str, Any]]:
-    from bakeoff._kernel.yaml import read_yaml
-
-    placed = read_yaml(path)
-    if not isinstance(placed.value, list):
-        raise UsageError(f"data file {path}: the file is not a list of rows")
-    for place, row in enumerate(placed.value):
-        yield placed.where((place,)).replace(str(path), path.name), row
+    for place, row in placed_rows(path):
+        is_table = path.suffix.lower() in (".csv", ".tsv") and isinstance(row, dict)
+        given = {name: cell for name, cell in row.items() if cell != ""} if is_table else row  # "" gives no value
+        yield place.replace(str(path), path.name), given
 
 
 def _named(found: Iterable[tuple[str, Any]]) -> list[EvalRow]:
@@ -318,7 +252,7 @@ def _problem_of_marks(marks: Iterable[Any]) -> str | None:
 
 
 def _problem(row: Any) -> str | None:
-    if isinstance(row, _Unreadable):
+    if isinstance(row, UsageError):
         return str(row)
     if not isinstance(row, Mapping):
         return f"{_shown(row)} is not a row: write it as {{'input': …, 'expected': …}}"

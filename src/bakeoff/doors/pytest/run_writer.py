@@ -1,13 +1,12 @@
 """Keep the evals of a session as a run: a folder that `bakeoff report`, `compare` and `runs` read like any other."""
 
 import re
+from collections.abc import Mapping
 from contextlib import suppress
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic_core import from_json, to_json
 
 from bakeoff._kernel.files import require_locks, write_atomically
 from bakeoff.doors.pytest.options import results_folder
@@ -16,7 +15,7 @@ from bakeoff.engine.reuse import delete_runs
 from bakeoff.engine.run_journal import RunJournal
 from bakeoff.errors import RunFolderError
 from bakeoff.options import RunOptions
-from bakeoff.plan import Case, PassRule, SubjectSpec
+from bakeoff.plan import Case, SubjectSpec
 from bakeoff.record import Record
 from bakeoff.report.suites.outcomes import EvalOutcome
 from bakeoff.storage.run_folder import RunFolder, new_run_folder, run_folders
@@ -31,6 +30,8 @@ _IGNORED = """\
 
 _OURS = re.compile(rf"-{re.escape(EMPTY_PLAN.name)}(-\d+)?$")
 
+_PLAIN_CASE = Case(id="case", prompt="")  # copied for each, which is faster: an outcome is valid already
+
 MAX_KEPT = 20
 """Runs of pytest that stay in the default folder."""
 
@@ -44,7 +45,7 @@ class RunWriter:
         self._folder: RunFolder | None = None
         self._journal: RunJournal | None = None
         self._redactor = RunOptions().redactor()
-        self._cases: dict[str, bytes] = {}  # by id, as JSON: a thousand cases take less memory than as objects
+        self._cases: dict[str, Case] = {}  # by id
         self._subjects: dict[str, SubjectSpec] = {}
         self._rounds = 1
         self._plugins = config.pluginmanager
@@ -69,7 +70,7 @@ class RunWriter:
         try:
             journal = self._journal or self._start()
             case = _case(outcome)
-            if self._redactor.finds(case):
+            if self._redactor.finds(case.model_dump_json().encode()):
                 outcome = self._redactor.model(outcome)
                 case = _case(outcome)
                 earlier = True
@@ -82,11 +83,10 @@ class RunWriter:
             return
         self._cases.setdefault(outcome.records[0].case, case)
 
-    def _with_keys_of(self, case: bytes, records: tuple[Record, ...]) -> tuple[Record, ...]:
+    def _with_keys_of(self, case: Case, records: tuple[Record, ...]) -> tuple[Record, ...]:
         """Return the records with the keys of a case or subject that has changed: they are found by these."""
         subject = self._subjects.get(records[0].subject) or EMPTY_PLAN.subjects[0]
-        redacted = Case.model_validate_json(case)
-        trials = [EMPTY_PLAN.trial_of(redacted, subject, record.round, 0) for record in records]
+        trials = [EMPTY_PLAN.trial_of(case, subject, record.round, 0) for record in records]
         return tuple(
             record.model_copy(update={"attempt_key": trial.attempt_key, "score_key": trial.score_key})
             for record, trial in zip(records, trials, strict=True)
@@ -101,25 +101,21 @@ class RunWriter:
         self._journal.start(EMPTY_PLAN, sandbox=None)  # without a plan, nobody could read what a killed session leaves
         return self._journal
 
-    def finish(self, *, interrupted: bool) -> None:
-        """Write the end of the journal and the whole plan, and delete old runs of the default folder."""
+    def finish(self, *, interrupted: bool, conclusion: Mapping[str, Any]) -> None:
+        """Write the plan and the end of the journal with these facts, and delete old runs of the default folder."""
         if self._folder is None or self._journal is None:
             return
-        cases: list[Case] = []
-        rules: dict[str, PassRule] = {}
-        empty = Case(id="case", prompt="")
-        for name in list(self._cases):
-            known = from_json(self._cases.pop(name))  # of a valid outcome: it need not be validated again
-            text = repr(known["pass_rule"])
-            rule = rules.get(text) or rules.setdefault(text, PassRule(**known["pass_rule"]))  # many share a few
-            cases.append(empty.model_copy(update={**known, "pass_rule": rule}))
-        subjects = tuple(self._subjects.values()) or EMPTY_PLAN.subjects
-        known = {"cases": tuple(cases), "subjects": subjects, "rounds": self._rounds}
         decisions = self._plugins.getplugin("bakeoff-until-decided")
-        plan = EMPTY_PLAN.model_copy(update={**known, "until_decided": decisions and decisions.settings})
+        known = {
+            "cases": tuple(self._cases.values()),
+            "subjects": tuple(self._subjects.values()) or EMPTY_PLAN.subjects,
+            "rounds": self._rounds,
+            "until_decided": decisions and decisions.settings,
+        }
+        plan = EMPTY_PLAN.model_copy(update=known)
         try:
             with self._journal as journal:
-                journal.end("interrupted" if interrupted else "finished")
+                journal.end("interrupted" if interrupted else "finished", **conclusion)
             self._folder.write_plan(plan, self._redactor)
             if self._prune:
                 self._delete_old_runs()
@@ -140,12 +136,6 @@ def ignore_in_git(results: Path) -> None:
         write_atomically(ignored, _IGNORED.format(name=EMPTY_PLAN.name).encode())
 
 
-def _case(outcome: EvalOutcome) -> bytes:
-    expected = {} if outcome.expected is None else {"expected": outcome.expected}
-    judged = {"tags": {"suite": outcome.suite}, "pass_rule": _dumped(outcome.rule)}
-    return to_json({"id": outcome.records[0].case, "prompt": outcome.input, **expected, **judged})
-
-
-@lru_cache
-def _dumped(rule: PassRule) -> dict[str, Any]:
-    return rule.model_dump(exclude_defaults=True)
+def _case(outcome: EvalOutcome) -> Case:
+    known = {"prompt": outcome.input, "expected": outcome.expected, "pass_rule": outcome.rule}
+    return _PLAIN_CASE.model_copy(update={"id": outcome.records[0].case, "tags": {"suite": outcome.suite}, **known})

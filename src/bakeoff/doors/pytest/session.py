@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import chain, islice, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,6 @@ from bakeoff.doors.pytest.adapters import (
     Call,
     Errors,
     EvalSubject,
-    call_here,
     call_with_case,
     call_with_row,
     is_debugging,
@@ -36,7 +35,7 @@ from bakeoff.protocols import Subject
 from bakeoff.record import Record
 
 if TYPE_CHECKING:
-    from bakeoff.doors.pytest.items import Eval
+    from bakeoff.doors.pytest.items import EvalItem
     from bakeoff.doors.pytest.until_decided import SessionDecisions
 
 _KEY = pytest.StashKey["EvalSession"]()
@@ -82,7 +81,7 @@ class _RunningCase:
             and all(self.arguments[name] is value for name, value in arguments.items())
         )
 
-    def submit(self, group: Group, items: "Iterable[Eval]") -> None:
+    def submit(self, group: Group, items: "Iterable[EvalItem]") -> None:
         """Start the cases of these items that are not started yet."""
         rows = [item.row for item in items if item.row.id not in self.submitted and item.row.problem is None]
         if rows:
@@ -108,8 +107,7 @@ class EvalSession:
         self._step_by_step = self._scheduled is not None or self.decisions is not None  # what comes later is not known
         self._told: set[str] = set()
         self._borrowed: WeakKeyDictionary[object, BorrowedLoop] = WeakKeyDictionary()  # by the runners of others
-        trace = bool(config.getoption("trace", False))
-        self._debug = partial(call_here, trace=trace) if is_debugging(config) else None
+        self._debug = is_debugging(config)
 
     def close(self) -> None:
         """Cancel what is not finished, and close loops and resources. The session can be used again afterwards."""
@@ -133,7 +131,7 @@ class EvalSession:
     ) -> SuiteTrials:
         """Return the trials of these rows, with the options, budget and resources of the session."""
         named = named_scorers(scorers, offline=self.options.replay == "strict")
-        settings = settings if self._debug is None else replace(settings, timeout=NO_LIMIT)
+        settings = replace(settings, timeout=NO_LIMIT) if self._debug else settings
         rounds = rounds_of(self._config, settings)
         return SuiteTrials(rows, subject, spec, named, settings, rounds, self.options, self._budget, self._shared)
 
@@ -147,12 +145,16 @@ class EvalSession:
             return await trials.records()
         # A loop of the test's own needs its own clients. What is behind them, such as an embedded model, stays open on
         # the session's loop, so that it need not be started for each test.
+        return await (await self.loop.awaited(self._opened(trials))).records()
+
+    async def _opened(self, trials: SuiteTrials) -> SuiteTrials:
+        """Open what the trials need, on the session's loop; return them for another loop, with clients of their own."""
         if wanted := list(trials.resolve().resources()):
             refuse_incomplete(trials.scorers)
-            await self.loop.awaited(self._shared.open(wanted, {}))
-        return await replace(trials, shared=None).records()
+            await self._shared.open(wanted, {})
+        return replace(trials, shared=None)
 
-    def result(self, item: "Eval", arguments: Mapping[str, Any], holder: Any) -> PendingCase:
+    def result(self, item: "EvalItem", arguments: Mapping[str, Any], holder: Any) -> PendingCase:
         """Run a case and return it when it is done. If its suite allows, the cases after it are started too."""
         group = item.group
         if group.serial is not None:
@@ -181,7 +183,9 @@ class EvalSession:
         finally:
             self._printing.show(case.printed)
 
-    def _run_alone(self, item: "Eval", arguments: Mapping[str, Any], holder: Callable[[], Any] | None) -> PendingCase:
+    def _run_alone(
+        self, item: "EvalItem", arguments: Mapping[str, Any], holder: Callable[[], Any] | None
+    ) -> PendingCase:
         execution = self._execution(item.group, [item.row], arguments, holder, self._loop_of(item))
         (case,) = execution.submit([item.group.case_id(item.row)])
         try:
@@ -209,17 +213,14 @@ class EvalSession:
 
         subject = EvalSubject(prepared, errors, self._debug)
         trials = self.trials(rows, subject, self.subjects[group.parameters], described.scorers, settings)
-        if loop is not self.loop:  # it needs clients of its own; what is behind these stays open on the session's loop
-            if wanted := list(trials.resolve().resources()):
-                refuse_incomplete(trials.scorers)
-                self.loop.result(self._shared.open(wanted, {}))
-            trials = replace(trials, shared=None)
-        buffered = self._printing.routes and not group.captures and self._debug is None
+        if loop is not self.loop:
+            trials = self.loop.result(self._opened(trials))
+        buffered = self._printing.routes and not group.captures and not self._debug
         return SuiteExecution(loop, trials, errors, concurrency_of(self._config, settings), buffered=buffered)
 
-    def _loop_of(self, item: "Eval") -> EvalLoop:
+    def _loop_of(self, item: "EvalItem") -> EvalLoop:
         """Return the loop on which a case runs: the session's, a debugger's, or that of its async fixtures."""
-        if self._debug is not None and not item.group.borrows:
+        if self._debug and not item.group.borrows:
             return BorrowedLoop(lambda make: run_here(make()), watched=False)
         found = runner_of(item) if item.group.borrows else None
         if found is None:
@@ -227,10 +228,10 @@ class EvalSession:
         runner, run = found
         borrowed = self._borrowed.get(runner)
         if borrowed is None:
-            borrowed = self._borrowed[runner] = BorrowedLoop(run, watched=self._debug is None)
+            borrowed = self._borrowed[runner] = BorrowedLoop(run, watched=not self._debug)
         return borrowed
 
-    def _upcoming(self, item: "Eval") -> "Iterator[Eval]":
+    def _upcoming(self, item: "EvalItem") -> "Iterator[EvalItem]":
         """Yield this item, and those of its group that this process will run after it, as far as that is known."""
         yield item
         at_a_time = concurrency_of(self._config, item.group.described.settings)
@@ -247,7 +248,7 @@ class EvalSession:
         ahead = (each for each in scheduled if getattr(each, "group", None) is item.group and not each.may_be_skipped())
         yield from islice(ahead, at_a_time)
 
-    def _later(self, item: "Eval") -> "Iterator[Eval]":
+    def _later(self, item: "EvalItem") -> "Iterator[EvalItem]":
         """Yield the items of the group after this one, up to where pytest may make other fixtures for them."""
         ours = self._selected[item.group]
         later = islice(ours, ours.index(item) + 1, None)
@@ -258,7 +259,7 @@ class EvalSession:
             mine for mine, next_one in takewhile(lambda both: both[0] is both[1], zip(later, following, strict=False))
         )
 
-    def is_not_needed(self, item: "Eval") -> bool:
+    def is_not_needed(self, item: "EvalItem") -> bool:
         """Tell whether an item decides nothing and was not started yet."""
         if self.decisions is None or self.decisions.needs(item):
             return False
@@ -278,7 +279,7 @@ class EvalSession:
         return self.subjects[parameters]
 
     @cached_property
-    def _selected(self) -> "dict[Group, list[Eval]]":
+    def _selected(self) -> "dict[Group, list[EvalItem]]":
         """Return the items that were not deselected, by group, in the order in which they will run."""
         return by_group(self._items)
 

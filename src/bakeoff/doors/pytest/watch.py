@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from fnmatch import fnmatch
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Self
 
 import pytest
@@ -26,9 +27,10 @@ from bakeoff._kernel.temporary import temporary_folder
 from bakeoff._kernel.text import count_of
 from bakeoff.doors.pytest.gather import FINAL, gathering
 from bakeoff.doors.pytest.options import WATCH_CYCLE, results_folder
+from bakeoff.doors.pytest.rows import read_rows
 from bakeoff.doors.pytest.run_writer import ignore_in_git
-from bakeoff.doors.pytest.used_files import ROWS, ReadFiles, code_digest, imported_by_tests
-from bakeoff.engine.reuse import delete_runs
+from bakeoff.engine.reuse import CHANGED_FILE, KnownPart, delete_runs, why_stale
+from bakeoff.engine.used_files import ROWS, ReadFiles, code_digest, imported_files, own_modules, used_by
 from bakeoff.engine.watch import ANYTHING, Changes, WatchLoop, source_files, stale_users
 from bakeoff.report.suites.outcomes import EvalOutcome
 from bakeoff.storage.run_folder import RunFolder
@@ -37,6 +39,7 @@ PLUGIN = "bakeoff-watch"
 _PAGE = "watch.html"  # in the folder of results, if none is named
 _WORKER_OUTPUT = "bakeoff_watch"
 _INTERRUPTED_TWICE = 130
+SUITE_FUNCTIONS = ("eval_suite", "describe_eval")
 
 
 class KeptTest(FrozenModel):
@@ -58,12 +61,11 @@ class WatchState(FrozenModel):
     complete: bool = True  # everything could be collected in the last cycle
     run: str | None = None  # the folder in which it is kept
 
-    def keeps(self, nodeid: str, file: str, key: str) -> bool:
-        """Tell whether a test need not be run again."""
-        known = self.tests.get(nodeid)
-        if known is None or self.stale is None or file in self.stale:
-            return False
-        return not known.failed and known.key == key
+    def why_stale(self, item: pytest.Item, key: str) -> str | None:
+        """Return why a test must be run again; None if its last result is kept."""
+        known, file = self.tests.get(item.nodeid), str(item.path)
+        touched = CHANGED_FILE if self.stale is None or file in self.stale else None
+        return why_stale(key, None if known is None else KnownPart(known.key, not known.failed), touched)
 
     def after(
         self,
@@ -80,15 +82,10 @@ class WatchState(FrozenModel):
             reads: The modules that read each data file, `ROWS` or `ANYTHING`.
             more: Other fields.
         """
-        sources = {test: {test, *files} for test, files in imports.items()}
-        known = frozenset[str]().union(*sources.values())
-        uses = {test: {*files, *self.uses.get(test, ())} for test, files in imports.items()}
-        for path, readers in reads.items():
-            modules = {*readers} - {ROWS}
-            for test, files in uses.items():
-                if not modules.isdisjoint(sources[test]) or not modules <= known - {ANYTHING}:
-                    files.add(path)
-        given = {"tests": tests, "uses": uses, "watched": self.watched | (known - {ANYTHING}) | {*reads}}
+        uses, watched = used_by(imports, reads)
+        for test, files in uses.items():
+            files |= self.uses.get(test, frozenset())
+        given = {"tests": tests, "uses": uses, "watched": self.watched | watched}
         return type(self)(**{"number": self.number, **given, **more})
 
 
@@ -159,20 +156,25 @@ def _command(config: pytest.Config) -> list[str]:
 
 
 def _run(command: list[str], folder: Path) -> tuple[int, bool]:
-    """Run a pytest; return its exit code, and whether Ctrl-C ended it. It then still tears down its fixtures."""
-    interrupted = False
-    with subprocess.Popen(command, cwd=folder) as process:
-        try:
-            while True:
-                try:
-                    return process.wait(), interrupted
-                except KeyboardInterrupt:
-                    if not os.isatty(0):  # a terminal tells both
-                        process.send_signal(signal.SIGINT)
-                    interrupted = True
-        except BaseException:
-            process.terminate()
-            raise
+    """Run a pytest; return its exit code, and whether Ctrl-C ended it. It then still tears down its fixtures.
+
+    An interrupt is only noted here, so that no second one can hit what is done afterwards.
+    """
+    interrupts: list[int] = []
+    process = subprocess.Popen(command, cwd=folder)
+
+    def note(number: int, _: object) -> None:
+        interrupts.append(number)
+        if not os.isatty(0):  # a terminal tells both
+            process.send_signal(number)
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        return process.wait(), bool(interrupts)
+    finally:
+        process.terminate()  # does nothing if it has ended
+        if not interrupts:
+            signal.signal(signal.SIGINT, before)
 
 
 def _say(text: str) -> None:
@@ -205,7 +207,8 @@ class WatchCycle:
         self._config, self._file = config, file
         self._state = WatchState.model_validate_json(file.read_bytes())
         self.number = self._state.number  # by which an open page notices a new cycle
-        self._reads = ReadFiles([config.rootpath, config.invocation_params.dir], results_folder(config) / "runs")
+        roots = [config.rootpath, config.invocation_params.dir]
+        self._reads = ReadFiles(roots, results_folder(config) / "runs", read_rows.__code__)
         self._failed: dict[str, bool] = {}  # the tests that were run
         self._collected_all = True
         self._keys: dict[str, str] = {}
@@ -222,11 +225,10 @@ class WatchCycle:
         code = {path: _code_of(path) for path in self._files}
         times = {path: _times([path, *rows]) for path in self._files}
         self._keys = {item.nodeid: _key(item, code[item.path], times[item.path]) for item in items}
-        kept = [item for item in items if self._state.keeps(item.nodeid, str(item.path), self._keys[item.nodeid])]
-        self._kept = [item.nodeid for item in kept]
-        if kept:
-            known = set(self._kept)
-            items[:] = [item for item in items if item.nodeid not in known]
+        stale = {item.nodeid for item in items if self._state.why_stale(item, self._keys[item.nodeid])}
+        if kept := [item for item in items if item.nodeid not in stale]:
+            self._kept = [item.nodeid for item in kept]
+            items[:] = [item for item in items if item.nodeid in stale]
             self._config.hook.pytest_deselected(items=kept)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
@@ -261,7 +263,7 @@ class WatchCycle:
         if config.inipath is not None:
             self._uses["reads"][str(config.inipath)] = {ANYTHING}
         if self._files:
-            self._uses["imports"] = imported_by_tests(self._files, config, self._reads.is_ours)
+            self._uses["imports"] = _imported_by_tests(self._files, config, own_modules(self._reads.is_ours))
         if hasattr(config, "workeroutput"):
             config.workeroutput[_WORKER_OUTPUT] = to_json((self._keys, self._kept, self._uses)).decode()
 
@@ -290,10 +292,26 @@ class WatchCycle:
             terminalreporter.write_line(f"watch: {words} kept from earlier cycles")
 
 
+def _imported_by_tests(tests: Iterable[Path], config: pytest.Config, loaded: Mapping[str, str]) -> dict[str, set[str]]:
+    """Return the files that each test file uses: what it imports, and plugins and conftest files with what they import.
+
+    `loaded` has the files of modules that count, by name.
+    """
+    plugins = {str(each.__file__) for each in config.pluginmanager.get_plugins() if isinstance(each, ModuleType)}
+    plugins = {file for file in plugins & set(loaded.values()) if Path(file).name != "conftest.py"}
+    found: dict[str, set[str]] = {}
+    for test in tests:
+        folders = (folder for folder in test.parents if folder.is_relative_to(config.rootpath))
+        shared = plugins | {str(file) for folder in folders if (file := folder / "conftest.py").exists()}
+        imported = (imported_files(file, loaded) for file in (str(test), *shared))
+        found[str(test)] = shared.union(*imported) - {str(test)}
+    return found
+
+
 def _code_of(path: Path) -> str:
     """Return a hash of the code of a test file."""
     try:
-        return code_digest(path.read_text(encoding="utf-8"))
+        return code_digest(path.read_text(encoding="utf-8"), SUITE_FUNCTIONS)
     except (OSError, SyntaxError, ValueError):  # not a file of Python: a test of another plugin
         return _times([path])
 

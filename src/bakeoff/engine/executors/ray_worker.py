@@ -22,9 +22,9 @@ from bakeoff._kernel.environment import hide_our_memory
 from bakeoff._kernel.imports import import_target
 from bakeoff._kernel.temporary import removing_beside
 from bakeoff._version import __version__
-from bakeoff.engine.executors.local import open_local
 from bakeoff.engine.registry import Registry, ResolvedPlan
 from bakeoff.engine.resources import OpenResources, sandbox_of
+from bakeoff.engine.run import open_local
 from bakeoff.engine.run_control import Budget, RunControl
 from bakeoff.engine.trial import Job, TrialRunner, apart
 from bakeoff.errors import BakeoffError, BudgetError, InfraError, UsageError

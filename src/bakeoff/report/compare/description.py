@@ -30,8 +30,9 @@ from bakeoff.report.blocks import (
     columns,
     mark_of,
 )
+from bakeoff.report.compare.arms import FileName, read_arm
 from bakeoff.report.compare.cases import CaseChange, CaseDetail, Outcome, Side
-from bakeoff.report.compare.comparison import STATES, ArmFacts, CompareReport, FileName, PairReport, read_arm
+from bakeoff.report.compare.comparison import STATES, ArmFacts, CompareReport, PairReport
 from bakeoff.report.formatting import (
     NO_INTERVAL,
     UNKNOWN,
@@ -45,7 +46,7 @@ from bakeoff.report.formatting import (
     sentence,
     span,
 )
-from bakeoff.report.gates import GateEvidence, GateState, decide_gate
+from bakeoff.report.gates import GATE_TONES, GateEvidence, decide_gate
 from bakeoff.report.judges.calibration import CalibratedPair
 from bakeoff.report.readers import find_source
 from bakeoff.report.scores import SCORE_COLUMNS, score_cells
@@ -67,11 +68,6 @@ _OUTCOMES: dict[Outcome, tuple[str, Tone]] = {
     "not scored": ("not scored", "lost"),
     "win": ("better", "pass"),
     "tie": ("same", "muted"),
-}
-GATE_TONES: dict[GateState, Tone] = {
-    GateState.PASSED: "pass",
-    GateState.FAILED: "fail",
-    GateState.UNDECIDED: "partial",
 }
 _POWER = "with a power of 80 %"
 _MAX_OPEN = 2  # pairs whose sections are open on a page; of more, only regressions are

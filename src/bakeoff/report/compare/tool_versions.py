@@ -12,7 +12,6 @@ from bakeoff._kernel.text import count_of, visible
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerTool
 from bakeoff.mcp.changes import CHANGE_LEVELS, ToolChange
-from bakeoff.mcp.description_patch import DescriptionPatch
 from bakeoff.mcp.tools import tool_label
 from bakeoff.plan import Case, Plan, SubjectSpec, UntilDecided
 from bakeoff.record import Record
@@ -27,12 +26,11 @@ from bakeoff.report.blocks import (
     Report,
     Section,
     Table,
-    TextBlock,
     Tone,
     Value,
     columns,
 )
-from bakeoff.report.compare.comparison import Arm, FileName, countable, read_arm, uncompared
+from bakeoff.report.compare.arms import Arm, FileName, countable, read_arm, uncompared
 from bakeoff.report.compare.description import (
     VERDICT_TONES,
     difference_cells,
@@ -425,7 +423,7 @@ def confirm(records: Sequence[Record], winner: str) -> tuple[Comparison, GateJud
     return judge_pairs({"": arms})[""]
 
 
-def describe_tuning(report: TuneReport, patch: DescriptionPatch | None) -> Report:
+def describe_tuning(report: TuneReport) -> Report:
     """Describe the verdict first, then every version, then what to change."""
     rows = tuple(
         (
@@ -458,7 +456,9 @@ def describe_tuning(report: TuneReport, patch: DescriptionPatch | None) -> Repor
         )
         sections.append(Section("held-out", "Held-out cases", (facts,), lead))
     if report.confirmed:
-        sections.append(Section("patch", "The change", _change(report, patch)))
+        before, after = report.description_of(PRESENT), report.description_of(report.winner)
+        change = Code(text_diff(before, after), "diff", visible(report.tool, _NAME), folded=False)
+        sections.append(Section("change", "The change", (change,)))
     runs = (("training", report.training), *((("held out", report.held_out),) if report.held_out else ()))
     sections.append(Section("runs", "Runs", (Facts(runs),)))
     badge, tone, headline = _verdict(report)
@@ -475,12 +475,3 @@ def _verdict(report: TuneReport) -> tuple[str, Tone, str]:
         return "Better", "pass", f"{report.winner.capitalize()} is better. {sentence(report.ruling.sentence)}"
     ahead = f"{report.winner.capitalize()} was ahead on the training cases, and held-out cases do not confirm it."
     return "Not confirmed", "partial", f"{ahead} {sentence(report.ruling.sentence)}"
-
-
-def _change(report: TuneReport, patch: DescriptionPatch | None) -> tuple[Block, ...]:
-    """Return the patch, or a comparison of both texts if there is none."""
-    if patch is not None and patch.text is not None:
-        return (Code(patch.text, "diff", "Patch", folded=False),)
-    before, after = report.description_of(PRESENT), report.description_of(report.winner)
-    diff = Code(text_diff(before, after), "diff", visible(report.tool, _NAME), folded=False)
-    return (TextBlock(f"There is no patch: {patch.refused}.", tone="muted"), diff) if patch else (diff,)

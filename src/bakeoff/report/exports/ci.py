@@ -39,11 +39,6 @@ _FAILED = (Verdict.FAIL, Verdict.TIMEOUT)
 _BROKEN = (Verdict.INFRA, Verdict.GRADER)
 
 
-def write_junit(name: str, records: RunRecords, file: TextIO) -> None:
-    """Write one run, case by case."""
-    write_junit_of_all(name, [("", "", records)], file)
-
-
 def write_junit_of_all(name: str, runs: Iterable[tuple[str, str, RunRecords]], file: TextIO) -> None:
     """Write several runs to one file, each with a prefix for the names of its suites and the decision of its gate."""
     file.write(f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name={_attribute(name)}>\n')

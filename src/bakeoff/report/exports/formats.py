@@ -15,16 +15,18 @@ from bakeoff._kernel.choices import ExportFormat
 from bakeoff._kernel.text import visible
 from bakeoff.errors import UsageError
 from bakeoff.grading.audit import Audit
-from bakeoff.report.exports.ci import annotations, write_junit, write_step_summary
+from bakeoff.report.blocks import paragraph
+from bakeoff.report.exports.ci import annotations, write_junit_of_all, write_step_summary
 from bakeoff.report.exports.inspect_log import write_inspect_log
 from bakeoff.report.exports.tables import fields_of, rows_of, write_csv, write_parquet
-from bakeoff.report.formatting import percent
+from bakeoff.report.formatting import percent, sentence
 from bakeoff.report.output_files import replace_file, replace_text
 from bakeoff.report.readers import Source
 from bakeoff.report.render.markdown import to_markdown
 from bakeoff.report.run_records import RunRecords
 from bakeoff.report.run_summary import describe_run
 from bakeoff.report.summary import SubjectSummary, Summary
+from bakeoff.storage.ledger import Ledger, describe
 
 _HEIGHT = 20
 _PAD = 6
@@ -32,22 +34,23 @@ _MAX_TEXT_LENGTH = 60
 _GREY, _GREEN, _AMBER, _RED = "#555", "#2a7d2e", "#8a6100", "#b3261e"  # white text on each has a contrast of 4.5:1
 
 
-def score_badge(subject: SubjectSummary) -> str:
+def score_badge(subject: SubjectSummary, ledger: Ledger | None = None) -> str:
     """Return a badge with a subject's score and interval."""
     interval = subject.interval
     around = f" ({100 * interval.low:.0f}–{100 * interval.high:.0f})" if interval else ""
-    return badge(subject.subject, f"{percent(subject.score)}{around}", _colour(subject.score))
+    return badge(subject.subject, f"{percent(subject.score)}{around}", _colour(subject.score), ledger or subject.ledger)
 
 
-def run_badge(summary: Summary) -> str:
+def run_badge(summary: Summary, ledger: Ledger | None = None) -> str:
     """Return a badge with the trials that passed. Controls count only if there is nothing else."""
     passed = sum(subject.passed for subject in summary.judged)
     scored = sum(subject.judged for subject in summary.judged)
+    ledger = ledger or summary.ledger
     of_what = " (controls)" if summary.only_controls else ""
     if summary.threshold is None:
-        return badge(summary.name, f"{scored} scored, no threshold{of_what}", _GREY)
+        return badge(summary.name, f"{scored} scored, no threshold{of_what}", _GREY, ledger)
     share = passed / scored if scored else None
-    return badge(summary.name, f"{passed}/{scored} passed{of_what}", _colour(share))
+    return badge(summary.name, f"{passed}/{scored} passed{of_what}", _colour(share), ledger)
 
 
 def audit_badge(audit: Audit) -> str:
@@ -57,8 +60,11 @@ def audit_badge(audit: Audit) -> str:
     return badge("audit", f"{fit}/{all_cases} fit{mutants}", _colour(fit / all_cases if all_cases else None))
 
 
-def badge(label: str, value: str, colour: str) -> str:
-    """Return a badge with two texts side by side, the left one on grey."""
+def badge(label: str, value: str, colour: str, ledger: Ledger | None = None) -> str:
+    """Return a badge with two texts side by side, the left one on grey. If something is missing, it is never green."""
+    if ledger is not None and (ledger.undecided or ledger.gap):
+        missing = f"{ledger.undecided:,} of {ledger.planned:,} missing" if not ledger.gap else "incomplete"
+        value, colour = f"{value}, {missing}", _AMBER if colour == _GREEN else colour
     left, right = visible(label, _MAX_TEXT_LENGTH), visible(value, _MAX_TEXT_LENGTH)
     first, second = _width(left), _width(right)
     whole = first + second
@@ -115,8 +121,9 @@ def export_records(source: Source, records: RunRecords, format_: ExportFormat, o
     `output` is a path, or `-` for stdout, for which the result is empty. The plan of the records has the chosen
     subjects only. Raises `UsageError` if the format cannot go there.
     """
+    ledger = source.circumstances().ledger_of(source.plan, records.summary.ledger)
     if format_ == "inspect":
-        return _write_inspect(source, records, output)
+        return _write_inspect(source, records, output, ledger)
     if format_ == "github":
         # Print annotations, also where no GitHub runner reads them, and write the step summary.
         if output != STDOUT:
@@ -126,27 +133,29 @@ def export_records(source: Source, records: RunRecords, format_: ExportFormat, o
         write_step_summary(describe_run(source.name, records), sys.stdout, os.environ)
     elif format_ == "parquet":
         with _file_at(output, format_) as path:
-            write_parquet(fields_of(records.plan), rows_of(source.name, records), path)
+            rows = rows_of(source.name, records, ledger)
+            write_parquet(fields_of(records.plan), rows, path)
     else:
         with _text_to(output) as file:
-            _write_text(format_, source.name, records, file)
+            _write_text(format_, source.name, records, ledger, file)
     return [] if output == STDOUT else [output]
 
 
-def _write_text(format_: ExportFormat, name: str, records: RunRecords, file: TextIO) -> None:
+def _write_text(format_: ExportFormat, name: str, records: RunRecords, ledger: Ledger, file: TextIO) -> None:
     match format_:
         case "csv":
-            write_csv(fields_of(records.plan), rows_of(name, records), file)
+            write_csv(fields_of(records.plan), rows_of(name, records, ledger), file)
         case "junit":
-            write_junit(name, records, file)
+            write_junit_of_all(name, [("", ledger.gap or "", records)], file)
         case "markdown":
-            file.write(to_markdown(describe_run(name, records)))
+            file.write(to_markdown((*describe_run(name, records), paragraph(sentence(describe(ledger, "trial"))))))
         case _:  # a badge
             subjects = records.summary.subjects
-            file.write(score_badge(subjects[0]) if len(subjects) == 1 else run_badge(records.summary))
+            one = subjects[0] if len(subjects) == 1 else None
+            file.write(score_badge(one, ledger) if one else run_badge(records.summary, ledger))
 
 
-def _write_inspect(source: Source, records: RunRecords, output: str) -> list[str]:
+def _write_inspect(source: Source, records: RunRecords, output: str, ledger: Ledger) -> list[str]:
     """Write one log for each subject; several go into a folder."""
     chosen = records.plan.subjects
     outputs = [output]
@@ -162,7 +171,7 @@ def _write_inspect(source: Source, records: RunRecords, output: str) -> list[str
         outputs = [str(Path(output) / f"{number:02d}-{slug[:80]}.eval") for number, slug in enumerate(slugs, 1)]
     for spec, place in zip(chosen, outputs, strict=True):
         with _file_at(place, "inspect") as path:
-            write_inspect_log(source.name, source.plan, spec, records, path)
+            write_inspect_log(source.name, source.plan, spec, records, path, ledger if len(chosen) == 1 else None)
     return outputs
 
 

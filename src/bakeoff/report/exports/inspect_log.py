@@ -26,6 +26,7 @@ from bakeoff.report.formatting import NO_INTERVAL, as_text, utc
 from bakeoff.report.reasons import why
 from bakeoff.report.run_records import RunRecords
 from bakeoff.report.summary import SubjectSummary
+from bakeoff.storage.ledger import Ledger, describe
 from bakeoff.verdict import Verdict
 
 OWN_SCORE = "bakeoff"
@@ -36,7 +37,9 @@ _STOPS = {"stop": "stop", "length": "max_tokens", "tool_call": "tool_calls", "co
 Json = dict[str, Any]
 
 
-def write_inspect_log(name: str, plan: Plan, subject: SubjectSpec, run_records: RunRecords, path: Path) -> None:
+def write_inspect_log(
+    name: str, plan: Plan, subject: SubjectSpec, run_records: RunRecords, path: Path, ledger: Ledger | None = None
+) -> None:
     """Write the log of one subject sample by sample, so that memory holds one sample.
 
     Summaries, which Inspect reads first, are collected in a temporary file.
@@ -56,7 +59,7 @@ def write_inspect_log(name: str, plan: Plan, subject: SubjectSpec, run_records: 
         summaries.write(b"]" if separator == b"," else b"[]")
         start = {
             "version": _VERSION,
-            "eval": _spec(name, plan, subject, first),
+            "eval": _spec(name, plan, subject, first, describe(ledger or summary.ledger, "trial")),
             "plan": {"name": "bakeoff", "steps": []},
         }
         log.writestr("_journal/start.json", _dump(start))
@@ -73,7 +76,7 @@ def sample_id(case: str) -> str:
     return case if safe and unquote(case) == case else quote(case, safe="")
 
 
-def _spec(name: str, plan: Plan, subject: SubjectSpec, started: float) -> Json:
+def _spec(name: str, plan: Plan, subject: SubjectSpec, started: float, ledger: str) -> Json:
     return {
         "eval_id": fingerprint(name, subject.digest),
         "run_id": fingerprint(name),
@@ -94,6 +97,7 @@ def _spec(name: str, plan: Plan, subject: SubjectSpec, started: float) -> Json:
             "bakeoff_subject": subject.name,
             "bakeoff_subject_kind": subject.kind,
             "bakeoff_threshold": plan.threshold,
+            "bakeoff_ledger": ledger,
         },
     }
 

@@ -21,6 +21,7 @@ from bakeoff.plan import Plan
 from bakeoff.record import Failure, Phase, Record, Transcript, Usage
 from bakeoff.report.formatting import as_text, utc
 from bakeoff.report.run_records import RunRecords
+from bakeoff.storage.ledger import Ledger, describe
 from bakeoff.verdict import Verdict
 
 Kind = Literal["text", "json", "whole", "real", "flag", "time"]
@@ -59,6 +60,7 @@ class _TrialRow(NamedTuple):
     used: Usage
     tags: str
     case_verdict: Verdict | None
+    ledger: str
 
     @property
     def transcript(self) -> Transcript:
@@ -113,6 +115,7 @@ _COLUMNS: dict[str, tuple[Kind, Callable[[_TrialRow], Value]]] = {
     "scores": ("json", lambda trial: _scores_json(trial.record)),
     "tags": ("json", lambda trial: trial.tags),
     "case_verdict": ("text", lambda trial: trial.case_verdict and str(trial.case_verdict)),
+    "ledger": ("text", lambda trial: trial.ledger),
 }
 
 
@@ -122,9 +125,10 @@ def fields_of(plan: Plan) -> tuple[Field, ...]:
     return (*fixed, *(Field(f"score.{name}", "real") for name in unique_names(plan.scorer_names)))
 
 
-def rows_of(name: str, run_records: RunRecords) -> Iterator[dict[str, Value]]:
-    """Yield a row for each record; `case_verdict` is that of its case over all rounds."""
+def rows_of(name: str, run_records: RunRecords, ledger: Ledger | None = None) -> Iterator[dict[str, Value]]:
+    """Yield a row for each record; `case_verdict` is that of its case over all rounds, `ledger` that of the run."""
     plan = run_records.plan
+    whole = describe(ledger or run_records.summary.ledger, "trial")
     tags = {case.id: json.dumps(case.tags, sort_keys=True) for case in plan.cases}
     scorers = plan.scorer_names
     cell, verdict = None, None
@@ -132,7 +136,7 @@ def rows_of(name: str, run_records: RunRecords) -> Iterator[dict[str, Value]]:
         if cell != (record.subject, record.case):  # records come case by case
             cell = (record.subject, record.case)
             verdict = run_records.case_verdict(*cell).verdict
-        trial = _TrialRow(name, record, record.used, tags[record.case], verdict)
+        trial = _TrialRow(name, record, record.used, tags[record.case], verdict, whole)
         yield {column: value(trial) for column, (_, value) in _COLUMNS.items()} | _scores(record, scorers)
 
 

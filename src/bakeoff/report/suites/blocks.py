@@ -1,7 +1,7 @@
 """The summary of a run as blocks: for the terminal, `bakeoff merge`, the page of a GitHub step and the HTML page."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 from bakeoff._kernel.text import count_of, part_of, visible
@@ -24,10 +24,10 @@ from bakeoff.report.blocks import (
     text_blocks,
 )
 from bakeoff.report.formatting import NO_INTERVAL, UNKNOWN, cost, duration, percent, sentence
+from bakeoff.report.gates import GATE_TONES, gates_sentence, worst_last
 from bakeoff.report.suites.numbers import (
     MAX_NOT_PASSED,
     MAX_WORST,
-    GateResult,
     SuiteNumbers,
     SuitesSummary,
     why_not,
@@ -41,13 +41,14 @@ WORST = 3
 
 _MAX_WORST = 15
 _MAX_NAME_LENGTH = 200
-_MAX_SENTENCE = 500
 
 
 def summary_blocks(summary: SuitesSummary, *, worst: int = WORST) -> Iterator[Block]:
     """Yield the verdict of the gates, the table of suites with notes, the worst cases and the gates, as text."""
     if summary.gates:
-        yield TextBlock(gates_sentence(summary.gates), tone=_worst_gate(summary.gates).tone)
+        yield TextBlock(
+            gates_sentence(summary.gates, summary.shards), tone=GATE_TONES[worst_last(summary.gates)[-1].state]
+        )
     if summary.suites:
         table = _suites(summary)
         rows = (tuple(replace(one, span=None) if isinstance(one, Datum) else one for one in row) for row in table.rows)
@@ -97,10 +98,6 @@ def page_sections(summary: SuitesSummary) -> Iterator[Section]:
         from bakeoff.report.compare.within_run import describe_comparisons
 
         yield describe_comparisons(summary.comparisons)
-    if summary.gates:
-        rows = ((gate.option, Datum(gate.word, tone=gate.tone), visible(gate.sentence, 2000)) for gate in summary.gates)
-        table = Table(columns("Gate", "Verdict", "Why"), tuple(rows), caption="Gates on the run")
-        yield Section("gates", "Gates", (table,))
     if (worst := _worst(summary, MAX_WORST, MAX_WORST)).rows:
         table = replace(worst, caption=f"Worst cases, {MAX_WORST} at most")
         yield Section("worst", "Worst cases", (table,))
@@ -216,24 +213,3 @@ def _worst(summary: SuitesSummary, of_a_suite: int, most: int) -> Table:
 
 def _score(score: float | None) -> str:
     return UNKNOWN if score is None else f"{score:.2f}"
-
-
-def gates_sentence(gates: Sequence[GateResult]) -> str:
-    """Say whether the gates passed, and why the worst one did not; nothing without gates."""
-    if not gates:
-        return ""
-    worst = _worst_gate(gates)
-    if worst.met:
-        return "The gate passed." if len(gates) == 1 else f"All {len(gates)} gates passed."
-    missed = sum(not gate.met for gate in gates)
-    which = "The gate did not pass" if len(gates) == 1 else f"{missed} of {len(gates)} gates did not pass"
-    return f"{which}: {worst.option} {worst.word}: {visible(worst.sentence, _MAX_SENTENCE)}."
-
-
-def worst_last(gates: Sequence[GateResult]) -> list[GateResult]:
-    """Return the gates that passed, then the undecided ones and those that failed, which a reader must not miss."""
-    return sorted(gates, key=lambda gate: (not gate.met, gate.met is False))
-
-
-def _worst_gate(gates: Sequence[GateResult]) -> GateResult:
-    return worst_last(gates)[-1]

@@ -16,15 +16,15 @@ from pydantic import Field, JsonValue, StrictBool, ValidationError, field_serial
 from pydantic_core import to_json
 
 from bakeoff._kernel.files import open_file, os_errors_explained, read_file
-from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.model import FrozenModel, sparse_field
 from bakeoff._kernel.text import count_of, expectation, visible
 from bakeoff._version import __version__
 from bakeoff.errors import RunFolderError, UsageError
 from bakeoff.plan import Case, Gate, PassRule, Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import NO_USAGE, Record, Usage
-from bakeoff.report.readers import Circumstances, Description
+from bakeoff.report.gates import GateResult
+from bakeoff.report.readers import Circumstances, Description, RecordsInMemory, Source
 from bakeoff.report.suites.numbers import (
-    GateResult,
     SuiteName,
     SuiteNumbers,
     SuitesSummary,
@@ -42,7 +42,15 @@ from bakeoff.verdict import Verdict
 FORMAT = "bakeoff-evals"
 VERSION = 1
 _MAX_SIZE = 512 * 1024**2  # bytes
-_SHARED = ("nodeid", "case", "input", "expected", "parameters", "problem")  # fields of a case and of its outcome
+_SHARED = (
+    "nodeid",
+    "case",
+    "input",
+    "expected",
+    "parameters",
+    "problem",
+    "scorers",
+)  # fields of a case and of its outcome
 
 
 class EvalRound(FrozenModel):
@@ -73,6 +81,7 @@ class EvalCaseResult(FrozenModel):
     threshold: float | None
     gate: Gate | Literal["share"]
     null_as_zero: bool = False
+    scorers: dict[str, str] = sparse_field({})  # digests by name; older versions did not write them
     parameters: str = ""
     score: float | None = Field(ge=0, le=1)
     passed: StrictBool | None
@@ -241,7 +250,8 @@ def merge_files(paths: Sequence[Path]) -> MergedEvals:
     first, *others = {shard.collection: path for path, shard in shards.items() if shard.collection}.values() or [None]
     if others:
         raise UsageError(
-            f"{first} and {others[0]} are shards of different evals: run all with the same paths, -k, -m and data"
+            f"{first} and {others[0]} are shards of different evals: "
+            "run all with the same paths, -k, -m, data, scorers, thresholds and rounds"
         )
     both = f"{count_of(twice, 'test is', 'tests are')} in more than one file, with the same result: each counts once"
     notes = [both] if twice else []
@@ -257,12 +267,9 @@ _MAX_NAME_LENGTH = 300
 
 
 class EvalFileReader:
-    """Reads files that `--eval-json` or `bakeoff merge` wrote, or evals `held` in memory, with their ledger."""
+    """Reads files that `--eval-json` or `bakeoff merge` wrote."""
 
     what = "an eval file (.json, from pytest --eval-json)"
-
-    def __init__(self, held: Sequence[EvalOutcome] | None = None, ledger: Ledger | None = None) -> None:
-        self._held, self._ledger = held, ledger
 
     def recognises(self, path: Path) -> bool:
         """Tell whether a file begins as those of `--eval-json` do."""
@@ -271,26 +278,36 @@ class EvalFileReader:
         with open_file(path) as file:
             return bool(_BEGINNING.match(file.read(200)))
 
-    def _outcomes(self, path: Path) -> Sequence[EvalOutcome]:
-        return read_eval_file(path).outcomes if self._held is None else self._held
-
     def describe(self, path: Path) -> Description:
         """Return the evals as a plan that is named after the file."""
-        name = path.stem if path.stem.strip() and path.stem.isprintable() else SUBJECT
-        return Description(name=visible(path.name), plan=plan_of(self._outcomes(path), name))
+        return _description(path, read_eval_file(path).outcomes)
 
     def circumstances(self, path: Path) -> Circumstances:
-        """Return the version of bakeoff that wrote the file, and what was planned; nothing else is known."""
-        file = read_eval_file(path) if self._held is None else None
-        made, ledger = (__version__, self._ledger) if file is None else (file.bakeoff, file.planned)
-        return Circumstances(versions=(made,) if re.fullmatch(r"\d[\w.+-]{0,30}", made) else (), ledger=ledger)
+        """Return the version of bakeoff that wrote the file, what was planned, and the gates."""
+        file = read_eval_file(path)
+        versions = (file.bakeoff,) if re.fullmatch(r"\d[\w.+-]{0,30}", file.bakeoff) else ()
+        return Circumstances(versions=versions, ledger=file.planned, gates=file.gates)
 
     def read(self, path: Path) -> Iterator[Record]:
         """Yield all rounds, under the names that cases and subjects have in the plan."""
-        outcomes = self._outcomes(path)
-        for (subject, case), outcome in zip(_places(outcomes), outcomes, strict=True):
-            for round_, record in enumerate(outcome.records):
-                yield record.model_copy(update={"case": case, "subject": subject, "round": round_})
+        return _records(read_eval_file(path).outcomes)
+
+
+def source_of(outcomes: Sequence[EvalOutcome], path: Path, **known: Any) -> Source:
+    """Return evals in memory as such a file would be read; `path` names it, `known` are its ledger and gates."""
+    found = Circumstances(versions=(__version__,), **known)
+    return Source(path, RecordsInMemory(_description(path, outcomes), lambda: _records(outcomes), found))
+
+
+def _description(path: Path, outcomes: Sequence[EvalOutcome]) -> Description:
+    name = path.stem if path.stem.strip() and path.stem.isprintable() else SUBJECT
+    return Description(name=visible(path.name), plan=plan_of(outcomes, name))
+
+
+def _records(outcomes: Sequence[EvalOutcome]) -> Iterator[Record]:
+    for (subject, case), outcome in zip(_places(outcomes), outcomes, strict=True):
+        for round_, record in enumerate(outcome.records):
+            yield record.model_copy(update={"case": case, "subject": subject, "round": round_})
 
 
 def plan_of(outcomes: Sequence[EvalOutcome], name: str = SUBJECT) -> Plan:
@@ -315,6 +332,7 @@ def plan_of(outcomes: Sequence[EvalOutcome], name: str = SUBJECT) -> Plan:
                 expected=outcome.expected,
                 tags={"suite": visible(outcome.suite), "file": visible(file_part(outcome.nodeid))},
                 pass_rule=outcome.rule,
+                scorers=_scorers(outcome),
             )
             for case, outcome in cases.items()
         ),
@@ -324,6 +342,11 @@ def plan_of(outcomes: Sequence[EvalOutcome], name: str = SUBJECT) -> Plan:
         threshold=max(thresholds, default=None),
         sparse=True,
     )
+
+
+def _scorers(outcome: EvalOutcome) -> tuple[ScorerSpec, ...] | None:
+    known = ((visible(name), digest) for name, digest in outcome.scorers.items())
+    return tuple(ScorerSpec(kind="recorded", name=name, revision=digest) for name, digest in known) or None
 
 
 def _places(outcomes: Sequence[EvalOutcome]) -> list[tuple[str, str]]:

@@ -1,19 +1,23 @@
 """Write the files of a run of suites: `--eval-json` and `--eval-html`."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 
 from bakeoff.report.blocks import DoorParts
-from bakeoff.report.gates import GateState
+from bakeoff.report.exports.ci import MAX_ANNOTATIONS, command, write_step_outputs, write_step_summary
+from bakeoff.report.gates import gates_sentence
 from bakeoff.report.output_files import PUBLIC, replace_file
-from bakeoff.report.readers import Source
-from bakeoff.report.suites.blocks import gates_sentence, page_sections
-from bakeoff.report.suites.eval_file import EvalFileReader, file_chunks
-from bakeoff.report.suites.numbers import SuitesSummary, SuiteTallies, summary_of
+from bakeoff.report.suites.blocks import not_passed, page_sections, step_blocks
+from bakeoff.report.suites.eval_file import file_chunks, source_of
+from bakeoff.report.suites.numbers import SuitesSummary, SuiteTallies, file_part, summary_of, why_not
 from bakeoff.report.suites.outcomes import EvalOutcome
 from bakeoff.storage.redaction import Redactor, known_secrets
+
+Places = Mapping[str, tuple[Path, int | None]]
+"""File and line, counted from 0, of tests by their node ids."""
 
 
 def write_json(
@@ -42,14 +46,49 @@ def write_html(outcomes: Sequence[EvalOutcome], summary: SuitesSummary, target: 
     # The tallies of the session hold texts that are not redacted.
     again = summary_of(SuiteTallies.of(outcomes), summary.gates, complete=summary.complete, shards=summary.shards)
     summary = replace(again, comparisons=summary.comparisons)
-    source = Source(target, EvalFileReader(outcomes))
+    source = source_of(outcomes, target, ledger=summary.ledger, gates=summary.gates)
     target.parent.mkdir(parents=True, exist_ok=True)
-    gate = GateState.worst(GateState.of_met(gate.met) for gate in summary.gates) if summary.gates else ""
-    parts = DoorParts(gates_sentence(summary.gates), after=tuple(page_sections(summary)), gate=gate)
+    parts = DoorParts(after=tuple(page_sections(summary)))
     written = write_source_page(source, target, parts=lambda _: parts, mode=PUBLIC, cycle=cycle)
     if cycle is not None:
         write_cycle(target, cycle)
     return f"wrote {written}"
+
+
+def write_step(
+    summary: SuitesSummary, redact: Callable[[EvalOutcome], EvalOutcome], environment: Mapping[str, str]
+) -> str:
+    """Write summary and outputs of a GitHub step; return a note about it, which is empty."""
+    blocks = step_blocks(summary, list(map(redact, not_passed(summary))))
+    write_step_summary(list(blocks), StringIO(), environment)
+    scores = [one.score for one in summary.suites.values() if one.score is not None]
+    write_step_outputs(gates_sentence(summary.gates, summary.shards), min(scores, default=None), environment)
+    return ""
+
+
+def annotations(
+    summary: SuitesSummary,
+    redact: Callable[[EvalOutcome], EvalOutcome],
+    places: Places,
+    environment: Mapping[str, str],
+) -> Iterator[str]:
+    """Yield an error for each eval that missed its threshold, and a warning for each that could not be judged.
+
+    A notice counts those that have no annotation.
+    """
+    left_out = summary.numbers.failed + summary.numbers.undecided
+    start = environment.get("GITHUB_WORKSPACE") or Path.cwd()  # GitHub's paths are relative to the repository
+    for level, outcomes in (("error", summary.tallies.missed), ("warning", summary.tallies.unjudged)):
+        for outcome in map(redact, outcomes[:MAX_ANNOTATIONS]):
+            left_out -= 1
+            path, line = places.get(outcome.nodeid, (Path(file_part(outcome.nodeid)), None))
+            score = "no score" if outcome.score is None else f"score {outcome.score:.2f}"
+            wanted = "" if outcome.threshold is None else f", threshold {outcome.threshold:g}"
+            text = f"{score}{wanted}: {why_not(outcome)}"
+            file = str(path.relative_to(start) if path.is_relative_to(start) else path)
+            yield command(level, outcome.nodeid, text, file=file, line=None if line is None else line + 1)
+    if left_out > 0:
+        yield command("notice", "bakeoff", f"{left_out} more evals did not pass; the summary counts them")
 
 
 class OutcomeRedactor:

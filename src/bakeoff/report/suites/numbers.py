@@ -19,7 +19,7 @@ from bakeoff.storage.ledger import Ledger, Missing, ShardsHere, missing_kind
 from bakeoff.verdict import LOST, Verdict
 
 if TYPE_CHECKING:
-    from bakeoff.report.blocks import Tone
+    from bakeoff.report.gates import GateResult
     from bakeoff.report.summary import Comparisons
     from bakeoff.stats.gates import UnequalLosses
 
@@ -241,24 +241,6 @@ def why_not(outcome: EvalOutcome) -> str:
     return shorten(next((reason for reason in reasons if reason), ""), _MAX_WHY_LENGTH)
 
 
-class GateResult(FrozenModel):
-    """The result of one gate on the whole run. `met` None: it refuses to decide, which is not met either."""
-
-    option: str
-    met: bool | None
-    sentence: str
-
-    @property
-    def word(self) -> str:
-        """Return the result in a word; what is not passed is loud."""
-        return "UNDECIDED" if self.met is None else "passed" if self.met else "FAILED"
-
-    @property
-    def tone(self) -> "Tone":
-        """Return the tone in which reports show the result."""
-        return "partial" if self.met is None else "pass" if self.met else "fail"
-
-
 @dataclass(frozen=True, slots=True)
 class SuitesSummary:
     """The numbers of a run: the head of the file of `--eval-json`."""
@@ -266,7 +248,7 @@ class SuitesSummary:
     tallies: SuiteTallies
     suites: dict[SuiteName, SuiteNumbers]
     numbers: SuiteNumbers
-    gates: tuple[GateResult, ...] = ()
+    gates: "tuple[GateResult, ...]" = ()
     complete: bool = True
     shards: ShardsHere | None = None
     comparisons: "Comparisons | None" = None
@@ -289,7 +271,11 @@ class SuitesSummary:
 
 
 def summary_of(
-    tallies: SuiteTallies, gates: Sequence[GateResult] = (), *, complete: bool = True, shards: ShardsHere | None = None
+    tallies: SuiteTallies,
+    gates: "Sequence[GateResult]" = (),
+    *,
+    complete: bool = True,
+    shards: ShardsHere | None = None,
 ) -> SuitesSummary:
     """Return the numbers of every suite and of all together."""
     numbers = {name: tally.numbers() for name, tally in tallies.suites.items()}

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 from bakeoff._kernel.json import CleanJson, CleanText, clean_text
-from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.model import FrozenModel, sparse_field
 from bakeoff._kernel.text import escaped
 from bakeoff.plan import PassRule, SubjectSpec
 from bakeoff.record import NO_USAGE, Record, Usage
@@ -26,6 +26,7 @@ class EvalOutcome(FrozenModel):
     input: CleanText  # as it is shown
     expected: CleanJson = None
     rule: PassRule = _DEFAULT_RULE
+    scorers: dict[CleanText, str] = sparse_field({})  # digests by name; none where they are not known
     parameters: CleanText = ""  # of pytest's `parametrize`, where they are a column of the matrix
     subject: SubjectSpec | None = None  # of the records; each process sends it once
     records: tuple[Record, ...] = ()

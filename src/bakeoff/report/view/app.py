@@ -28,6 +28,7 @@ from starlette.responses import FileResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from bakeoff._kernel.files import open_file
 from bakeoff._kernel.http_server import HOST, ServerLimits, no_proxy, server_config
 from bakeoff._kernel.temporary import temporary_folder
 from bakeoff._kernel.text import count_of, visible
@@ -50,7 +51,6 @@ from bakeoff.storage.blobs import Blobs
 from bakeoff.storage.journal import JournalMark, SpentTokens, read_line
 from bakeoff.storage.journal_lines import Damage, lines_forwards
 from bakeoff.storage.run_folder import RunFolder, run_folders
-from bakeoff.storage.segments import open_journal
 from bakeoff.verdict import Round, Verdict, case_score
 
 State = Literal["running", "ended", "incomplete", "stopped"]
@@ -103,12 +103,12 @@ class LiveProgress:
         """Return complete lines only: the last one may be incomplete."""
         if not self.folder.started:
             return
-        with open_journal(self.folder.journal_file) as journal:
-            if journal.size < self._at:
+        with open_file(self.folder.journal_file) as journal:
+            if journal.seek(0, os.SEEK_END) < self._at:
                 self._forget()  # another journal stands in its place
-            journal.file.seek(self._at)
-            for _, raw in lines_forwards(journal.file):
-                self._at = journal.file.tell()
+            journal.seek(self._at)
+            for _, raw in lines_forwards(journal):
+                self._at = journal.tell()
                 yield raw
 
     def next_event(self) -> bytes | None:

@@ -4,11 +4,9 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Annotated, Literal, Self, TypeVar
+from typing import Literal, Self, TypeVar
 
 from pydantic import (
-    AfterValidator,
     Field,
     JsonValue,
     ValidationError,
@@ -35,7 +33,7 @@ GradedText = Literal["answer", "result", "both"]
 """Name what a judge grades: the model's answer after the tools ran, what the tools gave back, or both."""
 
 Noted = TypeVar("Noted", bound=FrozenModel)
-_CHECKS = ("command", "query", "function")
+_CHECKS = ("command", "query")
 _MAX_DEPTH = 64  # levels of parameters; schemas of tools have the same limit
 _MAX_REPLY_LENGTH = 1_000_000  # characters of a reply that are read
 _FENCE = re.compile(r"```[A-Za-z0-9_-]*[ \t]*\n(.*?)```", re.DOTALL)  # cannot backtrack: each part matches in one way
@@ -71,8 +69,6 @@ class CallRules(FrozenModel):
     expectedError: bool | str | None = Field(
         default=None, description="the last call must be answered with an error, which contains this text"
     )
-    maxSeconds: float | None = Field(default=None, gt=0, strict=True, description="the longest time of a round")
-    maxCost: float | None = Field(default=None, gt=0, strict=True, description="the most dollars of a round")
 
 
 def check_target(target: str, kind: str) -> str:
@@ -84,15 +80,12 @@ def check_target(target: str, kind: str) -> str:
 
 
 class EndCheck(FrozenModel):
-    """One check after a case: a command, a query or a function."""
+    """One check after a case: a command or a query."""
 
     command: str | tuple[str, ...] | None = Field(
         default=None, description="a line for the shell, or a program and its arguments; it must exit with 0"
     )
     query: ExpectedMcpCall | None = Field(default=None, description="a call on the same server, which must succeed")
-    function: Annotated[str, AfterValidator(partial(check_target, kind="function"))] | None = Field(
-        default=None, description="`module:function`, beside the file; it gets an EndState, and returns or asserts"
-    )
     serverName: str | None = Field(default=None, description="the server in whose folder a command runs; the first one")
     expectedResults: JsonValue = Field(default=None, description="what a command prints, or a query gives")
     name: str | None = Field(default=None, min_length=1)
@@ -102,9 +95,7 @@ class EndCheck(FrozenModel):
         given = [kind for kind in _CHECKS if getattr(self, kind) is not None]
         if len(given) != 1:
             has = f"has {' and '.join(given)}" if given else "checks nothing"
-            raise ValueError(f"this {has}: write one of `command`, `query` and `function`")
-        if self.function is not None and self.expectedResults is not None:
-            raise ValueError("expectedResults has no meaning for a function: compare in the function")
+            raise ValueError(f"this {has}: write `command` or `query`")
         return self
 
     @property
@@ -114,8 +105,7 @@ class EndCheck(FrozenModel):
             return self.name
         if self.query is not None:
             return self.query.tool
-        command = self.command if isinstance(self.command, str) else " ".join(self.command or ())
-        return (self.function or command)[:80]
+        return (self.command if isinstance(self.command, str) else " ".join(self.command or ()))[:80]
 
 
 class CaseExpectation(FrozenModel):
@@ -268,17 +258,21 @@ class ReplyReader:
         return read_reply(text, strict=self.strict)
 
     def native(self, called: Sequence[ToolCall]) -> ModelReply:
-        """Read the calls of function calling. A tool that was not offered ends the reply with a problem."""
+        """Read the calls of function calling. A tool that was not offered ends the reply with a problem.
+
+        Without tools, as outside of a suite, every name is right, and its server is unknown.
+        """
         offered = offered_names(self.tools)
         calls: list[Call] = []
         for call in called:
-            if call.name not in offered:
+            if self.tools and call.name not in offered:
                 invented = Call(serverName=UNKNOWN_SERVER, toolName=call.name[:200])
                 problem = f"{invented.toolName!r} was called, but there is no such tool"
                 return ModelReply((*calls, invented), "native", problem)
             if not isinstance(call.arguments, dict):
                 return ModelReply(tuple(calls), "native", f"the arguments of {call.name[:200]!r} are not a JSON object")
-            made = make_call(offered[call.name].server, offered[call.name].name, call.arguments)
+            tool = offered.get(call.name)
+            made = make_call(*((tool.server, tool.name) if tool else ("", call.name)), call.arguments)
             if isinstance(made, str):
                 return ModelReply(tuple(calls), "native", made)
             calls.append(made)
@@ -332,14 +326,3 @@ def text_of(value: JsonValue) -> str:
 
 
 SCORER = "mcp"
-
-
-class ScorerOptions(FrozenModel):
-    """Everything that changes the scores of recorded answers."""
-
-    mode: Mode = "json"
-    extra_parameters: Literal["reject", "allow"] = "reject"
-    strict_json: bool = False
-    execute: bool = False
-    scope: Literal["run", "trial"] = "run"
-    judge: str | None = None

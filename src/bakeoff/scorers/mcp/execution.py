@@ -1,14 +1,12 @@
 """Compare the calls of a model with the expected ones, execute them, and check the end state of a case."""
 
 import json
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
-from bakeoff._kernel.imports import import_target
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import count_of
 from bakeoff.errors import GraderError, ToolTimeout
@@ -26,7 +24,6 @@ from bakeoff.scorers.mcp.calls import (
     ExpectedTurn,
     ModelReply,
     ReplyReader,
-    TurnScore,
     noted_in,
     text_of,
 )
@@ -250,16 +247,6 @@ class EndResult(FrozenModel):
 
 
 @dataclass(frozen=True, slots=True)
-class EndState:
-    """The input of a check: the folder of the first server, the calls with their results, and the last answer."""
-
-    folder: Path
-    calls: tuple[Call, ...]
-    results: tuple[JsonValue, ...]
-    answer: str
-
-
-@dataclass(frozen=True, slots=True)
 class EndStateRunner:
     """Run the checks of a suite's cases."""
 
@@ -268,11 +255,9 @@ class EndStateRunner:
     seconds: float
 
     async def observe(self, checks: Sequence[EndCheck], hub: OpenHub) -> list[EndResult]:
-        """Run the commands and queries while the servers of the round still run, and compare what each gives."""
+        """Run the checks while the servers of the round still run, and compare what each gives."""
         found: list[EndResult] = []
         for check in checks:
-            if check.function is not None:
-                continue
             executed = await execute_calls(hub, [check.query]) if check.query else [await self._command(check)]
             [done] = executed
             wanted = CaseExpectation(calls=None, results=check.expectedResults)
@@ -282,14 +267,6 @@ class EndStateRunner:
             reason = "; ".join(problem.removeprefix(f"result of {done.tool!r}: ") for problem in problems)
             found.append(EndResult(check=check.label, passed=not problems, reason=reason[:_MAX_REASON_LENGTH]))
         return found
-
-    async def complete(
-        self, checks: Sequence[EndCheck], observed: Sequence[EndResult], made: TurnScore, answer: str
-    ) -> list[EndResult]:
-        """Call the functions, and return the results of all checks in their order. Errors of functions are raised."""
-        state = EndState(self._folder_of(None), made.called, tuple(each.value for each in made.executed), answer)
-        left = iter(observed)
-        return [await self._call(check, state) if check.function is not None else next(left) for check in checks]
 
     async def _command(self, check: EndCheck) -> ExecutedCall:
         """Run a command as the server itself runs: in its folder, with its variables."""
@@ -308,40 +285,11 @@ class EndStateRunner:
         how = f"exit code {done.exit_code}" if done.stop == "exited" else f"it was ended: {done.stop}"
         return ExecutedCall(tool=check.label, text=f"{how}{said and f': {said}'}", is_error=True)
 
-    async def _call(self, check: EndCheck, state: EndState) -> EndResult:
-        """Call one function. It returns True, False, a reason or nothing, or it asserts."""
-        from bakeoff._kernel.threads import call
-
-        function = check_function(check, self.folder)
-        try:
-            said = await call(function, state)
-        except AssertionError as wrong:
-            return EndResult(
-                check=check.label, passed=False, reason=str(wrong)[:_MAX_REASON_LENGTH] or "an assertion failed"
-            )
-        if said is None or isinstance(said, bool):
-            failed = said is False
-            return EndResult(check=check.label, passed=not failed, reason="it returned False" if failed else "")
-        if isinstance(said, str):
-            return EndResult(check=check.label, passed=not said, reason=said[:_MAX_REASON_LENGTH])
-        kind = type(said).__name__
-        raise GraderError(f"endState: {check.function} returned {kind}: return True, False or a reason as a text")
-
     def _server(self, name: str | None) -> ServerSpec:
         return next((server for server in self.servers if name in (None, server.name)), self.servers[0])
 
     def _folder_of(self, name: str | None) -> Path:
         return (self._server(name).cwd or self.folder).resolve()
-
-
-def check_function(check: EndCheck, folder: Path) -> Callable[..., Any]:
-    """Import the function of a check from beside the configuration. Raise `UsageError` if that is not possible."""
-    from bakeoff._kernel.imports import importable
-
-    assert check.function is not None
-    with importable(folder):
-        function: Callable[..., Any] = import_target(check.function, "endState")
-    return function
 
 
 def dumped(results: Sequence[EndResult]) -> list[JsonValue]:
@@ -378,7 +326,7 @@ class TurnRules:
     """Read and compare the turns of a suite's cases."""
 
     reader: ReplyReader
-    checks: EndStateRunner
+    checks: EndStateRunner | None = None
     extra_allowed: bool = False
     destructive: frozenset[str] = frozenset()  # tools that are executed only where a case expects them
 

@@ -3,29 +3,27 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
 from pydantic import JsonValue, ValidationError
 
 from bakeoff._kernel.model import FrozenModel, sparse_field
 from bakeoff.errors import GraderError, SubjectError, SubjectTimeout
-from bakeoff.mcp import McpHub
-from bakeoff.models.access import ProviderAccess
 from bakeoff.plan import Case
 from bakeoff.protocols import Needs, ScoreInput, Task
 from bakeoff.record import Score, Transcript
-from bakeoff.scorers.judging import UnreadableVerdict, ask, choice_question, read_choice
+from bakeoff.scorers.configurable import ConfigurableScorer
 from bakeoff.scorers.mcp.calls import (
     SCORER,
     TURNS,
     UNKNOWN_SERVER,
     UNREADABLE,
     Call,
-    CallRules,
     CaseExpectation,
     ExecutedCall,
+    Mode,
     ModelReply,
-    ScorerOptions,
+    ReplyReader,
     TurnScore,
     read_noted,
     text_of,
@@ -41,6 +39,11 @@ from bakeoff.scorers.mcp.execution import (
     expected_text,
     result_differences,
 )
+from bakeoff.scorers.registry import scorer
+
+if TYPE_CHECKING:
+    from bakeoff.mcp import McpHub
+    from bakeoff.models.access import ProviderAccess
 
 _MAX_REASONS = 20
 _MAX_REASON_LENGTH = 2_000
@@ -79,7 +82,7 @@ class AnsweringModel(Protocol):
     """The model under test, with `ANSWER_SYSTEM` as its system prompt."""
 
     @property
-    def access(self) -> ProviderAccess: ...
+    def access(self) -> "ProviderAccess": ...
     async def attempt(self, task: Task) -> Transcript: ...
     def offline(self) -> Self: ...
 
@@ -88,7 +91,7 @@ class AnsweringModel(Protocol):
 class CallGrader:
     """Grade the rounds of one model. Each case may have a criterion of its own."""
 
-    access: ProviderAccess  # to the judge
+    access: "ProviderAccess"  # to the judge
     author: AnsweringModel | None = None  # writes the final answer; None if the transcript ends with it
     only_recordings: bool = False
     name: str = "judge"
@@ -101,7 +104,7 @@ class CallGrader:
         return replace(self, only_recordings=True, author=self.author and self.author.offline())
 
     @property
-    def accesses(self) -> tuple[ProviderAccess, ...]:
+    def accesses(self) -> "tuple[ProviderAccess, ...]":
         """Return the access to each model that is asked."""
         return (self.access, self.author.access) if self.author is not None else (self.access,)
 
@@ -130,6 +133,8 @@ class CallGrader:
 
     async def _ask(self, expected: CaseExpectation, sections: Mapping[str, str], given: ScoreInput) -> CallGrade:
         """Ask the judge which of two statements is true. Raise `GraderError` if it chooses none."""
+        from bakeoff.scorers.judging import UnreadableVerdict, ask, choice_question, read_choice
+
         criteria = _CRITERIA.format(
             answer=_ANSWERS[expected.graded],
             expected=_EXPECTED if "expected text" in sections else "",
@@ -173,54 +178,95 @@ def final_prompt(prompt: str, calls: Sequence[Call], executed: Sequence[Executed
 
 
 @dataclass(frozen=True, slots=True)
-class CallScorer:
-    """Score 1 if calls, results and grade are as expected, else 0. The metadata holds the details."""
+class SuiteParts:
+    """The parts of a suite that only its door has: rules for turns, servers that execute calls, and the judges."""
 
-    options: ScorerOptions
     rules: TurnRules
-    hub: McpHub | None = None  # executes the calls; None if no case needs that
+    hub: "McpHub | None" = None  # executes the calls; None if no case needs that
     graders: Mapping[str, CallGrader] = field(default_factory=dict)  # by the model that answered
-    _read: dict[str, CaseExpectation] = field(default_factory=dict)  # each case is read once
-    name: ClassVar[str] = SCORER
+
+    @property
+    def accesses(self) -> "list[ProviderAccess]":
+        """Return the access to each model that is asked to grade or to answer."""
+        return [access for each in self.graders.values() for access in each.accesses]
+
+
+@scorer("mcp")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class McpCalls(ConfigurableScorer):
+    """Scores 1 if the calls of MCP tools are those that are expected, else 0. The metadata holds the details.
+
+    What is expected is written as in a file of `bakeoff mcp`: a call with `serverName`, `toolName` and `parameters`, a
+    list of calls, or nothing if no tool should be called. `execute`, `scope` and `judge` need the servers and models of
+    such a file: other doors refuse them. Where tool calls do not name their servers, only tools are compared.
+    """
+
+    mode: Mode = "json"  # the calls are JSON in the output, or those of the transcript
+    extra_parameters: Literal["reject", "allow"] = "reject"
+    strict_json: bool = False
+    execute: bool = False
+    scope: Literal["run", "trial"] = "run"
+    judge: str | None = None
+    name: str = SCORER
+    suite: SuiteParts | None = field(default=None, repr=False)  # added by the door of `bakeoff mcp`
 
     @property
     def needs(self) -> Needs:
-        shared = (self.hub,) if self.hub is not None and self.options.scope == "run" else ()
-        asked = [access for each in self.graders.values() if not each.only_recordings for access in each.accesses]
-        return Needs(resources=(*shared, *{access.key: access for access in asked}.values()))
+        if self.suite is None:
+            return Needs()
+        shared = (self.suite.hub,) if self.suite.hub is not None and self.scope == "run" else ()
+        asked = [each for each in self.suite.graders.values() if not each.only_recordings]
+        return Needs(resources=(*shared, *{access.key: access for each in asked for access in each.accesses}.values()))
 
     def check(self, case: Case) -> str | None:
         """Return why a case cannot be scored, or None."""
+        if self.suite is None and (self.execute or self.judge):
+            return "only `bakeoff mcp` can execute tools and grade results: leave out `execute` and `judge`"
         try:
-            self._expected(case)
+            expectation_of(case.expected, case.id)
         except GraderError as error:
             return str(error)
         return None
 
     def lacks(self) -> list[str]:
-        return list(dict.fromkeys(lack for access in self._accesses() for lack in access.lacks()))
+        return list(dict.fromkeys(lack for access in self._accesses for lack in access.lacks()))
 
     def secrets(self) -> Mapping[str, str]:
-        return {name: value for access in self._accesses() for name, value in access.secrets().items()}
+        return {name: value for access in self._accesses for name, value in access.secrets().items()}
 
     def offline(self) -> Self:
-        return replace(self, graders={name: each.offline() for name, each in self.graders.items()})
+        if self.suite is None:
+            return self
+        graders = {name: each.offline() for name, each in self.suite.graders.items()}
+        return replace(self, suite=replace(self.suite, graders=graders))
+
+    @property
+    def _accesses(self) -> "list[ProviderAccess]":
+        return self.suite.accesses if self.suite is not None else []
+
+    @property
+    def _rules(self) -> TurnRules:
+        if self.suite is not None:
+            return self.suite.rules
+        return TurnRules(ReplyReader(self.mode, (), self.strict_json), extra_allowed=self.extra_parameters == "allow")
 
     async def __call__(self, given: ScoreInput) -> Score:
-        expected = self._expected(given.case)
+        own = given.case.expected
+        expected = expectation_of(given.expected if own is None else own, given.case.id)
         if expected.turns:
-            found = await self.rules.read(expected.turns, given.transcript)
+            found = await self._rules.read(expected.turns, given.transcript)
         else:
             found = [await self._one_turn(expected, given)]
         reply, executed = whole_reply(found), [each for turn in found for each in turn.executed]
         place = f"turn {len(found)} of {len(expected.turns)}: " if len(expected.turns) > 1 else ""
         problems = [f"{place}{problem}" for problem in found[-1].problems]
-        problems += limit_problems(expected.rules, given)
-        made = TurnScore(called=reply.calls, executed=tuple(executed))
-        ended = await self._end_state(expected, made, given, problems)
+        # Of wrong calls, only agents' are executed: others have no end state.
+        checked = bool(expected.end_state) and (self.mode == "agent" or not problems)
+        ended = read_noted(given.transcript.metadata, END_STATE, EndResult) if checked else []
         problems += [f"end state: {each.check}: {each.reason}" for each in ended if not each.passed]
         grade = None
-        grader = self.graders.get(given.asking.subject) if given.asking is not None else None
+        asked = given.asking if self.suite is not None else None
+        grader = self.suite.graders.get(asked.subject) if self.suite is not None and asked is not None else None
         if not problems and expected.grading is not None and grader is not None and executed:
             grade = await grader(expected, reply.calls, executed, given)
             if not grade.passed:
@@ -234,66 +280,55 @@ class CallScorer:
 
     async def _one_turn(self, expected: CaseExpectation, given: ScoreInput) -> ReadTurn:
         """Compare the calls of a case without turns, execute them, and compare the results."""
-        reader, transcript = self.rules.reader, given.transcript
+        reader, transcript = self._rules.reader, given.transcript
         text = str(transcript.output or "")
-        reply = reader.text(text) if self.options.mode == "json" else reader.native(transcript.tool_calls)
-        problems = await self.rules.call_problems(expected, reply)
+        reply = reader.text(text) if self.mode == "json" else reader.native(transcript.tool_calls)
+        if self.suite is None and self.mode != "json":
+            reply = _with_servers(reply, expected)
+        problems = await self._rules.call_problems(expected, reply)
         executed: list[ExecutedCall] = []
-        if not problems and not limit_problems(expected.rules, given):
+        if not problems:
             executed = await self._execute(expected, reply, given)
             problems = await result_differences(expected, executed)
         return ReadTurn(reply, tuple(executed), tuple(problems))
 
-    async def _end_state(
-        self, expected: CaseExpectation, made: TurnScore, given: ScoreInput, problems: Sequence[str]
-    ) -> list[EndResult]:
-        """Return the results of all checks, if the tools were executed: of wrong calls, only agents' are."""
-        transcript = given.transcript
-        executed = END_STATE in transcript.metadata and (not problems or self.options.mode == "agent")
-        if not expected.end_state or not executed:
-            return []
-        observed, answer = read_noted(transcript.metadata, END_STATE, EndResult), str(transcript.output or "")
-        return await self.rules.checks.complete(expected.end_state, observed, made, answer)
-
-    def _accesses(self) -> list[ProviderAccess]:
-        return [access for each in self.graders.values() for access in each.accesses]
-
-    def _expected(self, case: Case) -> CaseExpectation:
-        """Return what a case expects, parsed once. Raise `GraderError` for a case of another door."""
-        if case.score_digest not in self._read:
-            try:
-                self._read[case.score_digest] = CaseExpectation.model_validate(case.expected)
-            except ValidationError as error:
-                raise GraderError(f"case {case.id!r} was not made by `bakeoff mcp`: start a new run") from error
-        return self._read[case.score_digest]
-
     async def _execute(self, expected: CaseExpectation, reply: ModelReply, given: ScoreInput) -> list[ExecutedCall]:
         """Execute the calls if the case needs it. All are as expected here: wrong calls never reach a server."""
-        if self.options.mode == "agent":
+        if self.mode == "agent":
             if expected.execute is False:
                 return []
             return executed_by_agent(given.transcript.tool_calls, reply.calls)
-        wanted = self.options.execute or expected.results is not None or expected.grading is not None
+        hub, refused = self.suite.hub if self.suite is not None else None, self._rules.refused(expected)
+        wanted = self.execute or expected.results is not None or expected.grading is not None
         if expected.execute is not None:
             wanted = expected.execute
-        if not wanted or not reply.calls or self.hub is None:
+        if not wanted or not reply.calls or hub is None:
             return []
-        if self.options.scope == "run":
-            return await execute_calls(given.resources[self.hub.key], reply.calls, self.rules.refused(expected))
-        async with self.hub.open() as hub:
-            return await execute_calls(hub, reply.calls, self.rules.refused(expected))
+        if self.scope == "run":
+            return await execute_calls(given.resources[hub.key], reply.calls, refused)
+        async with hub.open() as opened:
+            return await execute_calls(opened, reply.calls, refused)
 
 
-def limit_problems(rules: CallRules, given: ScoreInput) -> list[str]:
-    """Return a sentence for each limit of a case that a round exceeded."""
-    found: list[str] = []
-    if rules.maxSeconds is not None and given.seconds is not None and given.seconds > rules.maxSeconds:
-        found.append(f"it took {given.seconds:.1f} s, at most {rules.maxSeconds:g} s are allowed")
-    cost = given.transcript.usage.cost
-    if rules.maxCost is not None and (cost is None or cost > rules.maxCost):
-        known = "unknown" if cost is None else f"${cost:.6f}"
-        found.append(f"its cost is {known}, at most ${rules.maxCost:g} is allowed")
-    return found
+def _with_servers(reply: ModelReply, expected: CaseExpectation) -> ModelReply:
+    """Return a reply whose calls have the servers that are expected: outside of a suite, calls name only tools."""
+    every = (call for calls in (expected.calls, *expected.alternatives) for call in calls or ())
+    servers = {call.toolName: call.serverName for call in every}
+    named = (call.model_copy(update={"serverName": servers.get(call.toolName, "")}) for call in reply.calls)
+    return replace(reply, calls=tuple(named))
+
+
+def expectation_of(expected: Any, case: str) -> CaseExpectation:
+    """Read what a case expects, from a plan of `bakeoff mcp` or as people write it. Raise `GraderError` for others."""
+    if not (isinstance(expected, dict) and "calls" in expected):
+        expected = {"calls": [expected] if isinstance(expected, dict) else expected}
+    try:
+        return CaseExpectation.model_validate(expected)
+    except ValidationError as error:
+        raise GraderError(
+            f"case {case!r} does not say which calls are expected: write {{serverName: …, toolName: …, parameters: …}}"
+            ", or a list of them; if it is of a run of `bakeoff mcp`, start a new run"
+        ) from error
 
 
 def whole_reply(found: Sequence[ReadTurn]) -> ModelReply:

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from bakeoff.plan import Case, Plan
-from bakeoff.report.compare.comparison import CompareReport, compare_sources
+from bakeoff.report.compare.comparison import CompareReport, CompareRequest, compare_sources
 from bakeoff.report.compare.description import describe_comparison
+from bakeoff.report.gates import GateRule
 from bakeoff.report.leaderboard import describe_leaderboard, rank_sources
 from bakeoff.report.readers import open_source
 from bakeoff.report.render.html.index_page import read_entries, write_index
@@ -73,7 +74,9 @@ def _with_cases(plan: Plan, cases: tuple[Case, ...]) -> Plan:
 @pytest.fixture(scope="session")
 def one_comparison(two_runs: tuple[Path, Path]) -> CompareReport:
     before, after = map(open_source, two_runs)
-    return compare_sources(before, after, subjects=("haiku", "opus"), margin=0.05, most_details=1)
+    return compare_sources(
+        before, after, CompareRequest(subjects=("haiku", "opus"), rule=GateRule("verdict", margin=0.05), most_details=1)
+    )
 
 
 @pytest.fixture(scope="session")
@@ -85,7 +88,7 @@ def compare_page(two_runs: tuple[Path, Path], one_comparison: CompareReport) -> 
 def several_page(two_runs: tuple[Path, Path]) -> Path:
     """Every subject of both runs, compared with itself."""
     before, after = map(open_source, two_runs)
-    report = compare_sources(before, after, most_details=1)
+    report = compare_sources(before, after, CompareRequest(most_details=1))
     return write_report_page(two_runs[0].parent / "comparisons.html", describe_comparison(report))
 
 

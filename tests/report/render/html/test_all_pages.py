@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Page
 
-from bakeoff.report.compare.comparison import compare_sources
+from bakeoff.report.compare.comparison import CompareRequest, compare_sources
 from bakeoff.report.compare.description import describe_comparison
 from bakeoff.report.readers import open_source
 from bakeoff.report.reasons import normalised
@@ -34,7 +34,7 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     ]
     pages = {"run": write_run_page(runs[0]), "other run": write_run_page(runs[1])}
     pages["leaderboard"] = write_leaderboard(results, results / "leaderboard.html")
-    report = compare_sources(*(open_source(run.path) for run in runs), most_details=1)
+    report = compare_sources(open_source(runs[0].path), open_source(runs[1].path), CompareRequest(most_details=1))
     pages["comparison"] = write_report_page(results / "comparison.html", describe_comparison(report))
     pages["index"] = write_index(results / "index.html", read_entries(results))
     return pages
@@ -142,7 +142,8 @@ def test_one_of_anything_is_not_a_plural(tmp_path: Path, chromium: Chromium) -> 
     for number, value in enumerate((0.0, 1.0)):
         folder = results / "runs" / f"run-{number}"
         write_run_page(run_of(folder, plan_of(1, ["solo"], name="one"), {"solo": lambda *_, value=value: value}))
-    report = compare_sources(*(open_source(results / "runs" / f"run-{number}") for number in (0, 1)))
+    first, second = (open_source(results / "runs" / f"run-{number}") for number in (0, 1))
+    report = compare_sources(first, second)
     pages = [
         results / "runs" / "run-0" / "report.html",
         write_leaderboard(results, results / "leaderboard.html"),

@@ -28,7 +28,7 @@ def test_a_page_opens_with_the_gate_and_shows_every_run_as_a_row_and_a_mark(chro
         )
 
     badge, text, states, marks = chromium(look)
-    assert badge == "Worse"
+    assert badge == "Gate failed"
     assert "Gate failed: worse since night-04, 2023-11-18 22:13: -" in text
     assert [state.strip() for state in states] == ["baseline", *["not worse"] * 3, "worse", "worse"]
     assert marks == 6

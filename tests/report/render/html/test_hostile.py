@@ -31,8 +31,9 @@ from bakeoff.report.blocks import (
     TextSpan,
 )
 from bakeoff.report.blocks import TextBlock as Paragraph
-from bakeoff.report.compare.comparison import compare_sources
+from bakeoff.report.compare.comparison import CompareRequest, compare_sources
 from bakeoff.report.compare.description import describe_comparison
+from bakeoff.report.gates import GateRule
 from bakeoff.report.leaderboard import describe_leaderboard, rank_sources
 from bakeoff.report.readers import open_source
 from bakeoff.report.render.html.index_page import read_entries, write_index
@@ -244,7 +245,9 @@ def test_a_hostile_journal_gives_harmless_pages_or_a_sentence(name: str, tmp_pat
     def compared(theirs: RunFolder) -> Path:
         mine, source = open_source(run.path), open_source(theirs.path)
         subjects = (mine.plan.subjects[0].name, source.plan.subjects[-1].name)
-        report = describe_comparison(compare_sources(mine, source, subjects=subjects, margin=0.1))
+        report = describe_comparison(
+            compare_sources(mine, source, CompareRequest(subjects=subjects, rule=GateRule("verdict", margin=0.1)))
+        )
         return write_report_page(tmp_path / f"compared with {theirs.name}.html", report)
 
     def ranked() -> Path:

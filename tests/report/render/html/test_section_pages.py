@@ -12,7 +12,7 @@ from playwright.async_api import Page
 
 from bakeoff.errors import RunFolderError
 from bakeoff.report.blocks import Column, Datum, Difference, ForestPlot, Report, Section, Table, TextSpan
-from bakeoff.report.compare.comparison import CompareReport, compare_sources
+from bakeoff.report.compare.comparison import CompareReport, CompareRequest, compare_sources
 from bakeoff.report.compare.description import describe_comparison
 from bakeoff.report.leaderboard import describe_leaderboard, rank_sources
 from bakeoff.report.readers import Source, open_source
@@ -136,18 +136,17 @@ def test_several_subjects_are_drawn_together_and_each_has_its_part(chromium: Chr
 
 
 def test_the_leaderboard_shows_ties_costs_times_and_both_intervals(chromium: Chromium, leaderboard_page: Path) -> None:
-    async def look(page: Page) -> tuple[list[str], list[str], int, int, str]:
+    async def look(page: Page) -> tuple[list[str], int, int, str]:
         await opened(page, leaderboard_page)
         plots = page.locator("#tradeoffs figure.plot")
         return (
             await page.locator("#ranking tbody tr").first.locator("th, td").all_inner_texts(),
-            await page.locator("#groups tbody tr").all_inner_texts(),
             await plots.nth(1).locator(".frontier").count(),
             await plots.nth(1).locator(".whisker").count(),
             await plots.nth(1).locator("details.numbers thead").text_content() or "",
         )
 
-    row, groups, frontier, whiskers, head = chromium(look)
+    row, frontier, whiskers, head = chromium(look)
     assert row[0] == "sonnet"
     assert re.fullmatch(r"1(–\d)?", row[1])
     assert re.fullmatch(r"[a-z]( [a-z])*", row[2])
@@ -155,7 +154,6 @@ def test_the_leaderboard_shows_ties_costs_times_and_both_intervals(chromium: Chr
     assert row[7].startswith("$")
     assert row[8].endswith(" s")
     assert row[9].startswith("$")
-    assert re.match(r"a\t\S+, \S+", groups[0]), "subjects that cannot be told apart share a group"
     assert frontier == 1
     assert whiskers == 7 * 6, "each of seven marks has a line and two ends each way"
     assert head.count("95 % interval") == 2
@@ -226,7 +224,7 @@ def test_light_and_dark_can_be_chosen_and_tables_sorted_by_keyboard(chromium: Ch
 def test_thousands_of_cases_are_drawn_only_where_they_are_seen(chromium: Chromium, tmp_path: Path) -> None:
     old: Values = {"s": lambda case, round_: float(case % 2)}
     new: Values = {"s": lambda case, round_: float(case % 3 == 0)}
-    report = compare_sources(*pair_of(tmp_path, old, new, cases=1500), most_details=0)
+    report = compare_sources(*pair_of(tmp_path, old, new, cases=1500), CompareRequest(most_details=0))
     path = write_report_page(tmp_path / "page.html", describe_comparison(report))
 
     async def look(page: Page) -> tuple[str | None, int, str]:
@@ -321,7 +319,7 @@ def test_every_verdict_and_an_undefined_interval_can_be_shown(tmp_path: Path) ->
 
 def test_runs_without_a_common_case_are_said_to_be_unpaired(tmp_path: Path, two_runs: tuple[Path, Path]) -> None:
     alone = write_run(tmp_path / "alone", plan_of(3, ["opus"]), [record_of(t) for t in plan_of(3, ["opus"]).trials()])
-    report = compare_sources(open_source(two_runs[0]), source(alone), subjects=("opus", "opus"))
+    report = compare_sources(open_source(two_runs[0]), source(alone), CompareRequest(subjects=("opus", "opus")))
     html = write_report_page(tmp_path / "page.html", describe_comparison(report)).read_text()
     assert "Paired difference" not in html
     assert "the comparison is unpaired" in html
@@ -333,7 +331,6 @@ def test_a_board_of_one_subject_without_costs_is_a_page_too(tmp_path: Path) -> N
     ranked = rank_sources([source(write_run(tmp_path / "run", plan, bare))])
     board = ranked.model_copy(update={"unreadable": ("results/runs/x cannot be read",)})
     html = write_report_page(tmp_path / "board.html", describe_leaderboard(board)).read_text()
-    assert 'id="groups"' not in html
     assert 'id="tradeoffs"' not in html, "one mark is no plot"
     assert "results/runs/x cannot be read" in html
 

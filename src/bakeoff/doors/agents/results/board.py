@@ -18,24 +18,12 @@ from bakeoff.doors.agents.results.read import ExerciseResultReader, plan_of, rea
 from bakeoff.doors.result_files import HiddenTests
 from bakeoff.errors import BakeoffError, UsageError
 from bakeoff.logs.trials import seconds_of
-from bakeoff.plan import Origin
-from bakeoff.record import Record
-from bakeoff.report.blocks import Column, Datum, Matrix, MatrixCell, Point, Quote, Report, Section, Table, Tone, Value
-from bakeoff.report.formatting import UNKNOWN, cost, duration, percent, points
-from bakeoff.report.leaderboard import (
-    RANK_COLUMNS,
-    RANK_NOTE,
-    LeaderboardEntry,
-    rank_cells,
-    rank_sources,
-    unfinished_notes,
-    unranked_sentence,
-)
+from bakeoff.record import ProvenTests, Record, TestShares
+from bakeoff.report.blocks import Matrix, MatrixCell, Report, Section, Tone
+from bakeoff.report.leaderboard import Leaderboard, LeaderboardEntry, describe_leaderboard, rank_sources
 from bakeoff.report.readers import Description, RecordsInMemory, RunFolderReader, Source
-from bakeoff.report.scores import SHARE_COLUMNS, interval_datum, score_plots
 from bakeoff.storage.run_folder import RunFolder
 
-_NOT_METERED = "not metered"
 _NAME = 120
 _MAX_EXERCISES = 2000  # so that the page stays small
 
@@ -78,37 +66,32 @@ class RankedRow:
         return self.result.bakeoff.hidden_tests if self.result.bakeoff else None
 
     @property
-    def planned(self) -> int:
-        """Return the number of exercises that the agent was to try."""
-        rounds = self.result.bakeoff.rounds if self.result.bakeoff else 1
-        return max(self.entry.summary.cases, self.entry.summary.planned // rounds)
-
-    @property
-    def seconds(self) -> float:
-        """Return the mean time of an attempt; 0 if no time is known."""
-        return self.entry.summary.seconds or self.result.summary.avg_duration / 1000
+    def proven_tests(self) -> ProvenTests | None:
+        return self.result.bakeoff.proven_tests if self.result.bakeoff else None
 
     @property
     def cost(self) -> float | None:
-        """Return the cost of all attempts, or None if a part of it is unknown."""
+        """Return the cost of all attempts, or None if a part of it is unknown, as that of an agent without a meter."""
+        if self.result.bakeoff is not None and self.result.bakeoff.metered is False:
+            return None
         total = added_costs([each.token_usage for each in self.result.results if each.token_usage])
         return None if total is None else round(total, 12)
 
 
-def _split_cells(one: RankedRow) -> tuple[Value, ...]:
-    split = one.hidden_tests
-    shares = (split.visible_score, split.hidden_score) if split else (None, None)
-    gap = split.difference if split else None
-    shown = [Datum(percent(share), sort=share) for share in shares]
-    return (*shown, Datum(points(gap), sort=gap))
+@dataclass(frozen=True, slots=True)
+class AgentsBoard:
+    """The common leaderboard of result files, and the file behind each of its entries, best first."""
+
+    common: Leaderboard
+    rows: tuple[RankedRow, ...]
 
 
-def rank_agents(files: Iterable[AgentResult]) -> tuple[RankedRow, ...]:
+def rank_agents(files: Iterable[AgentResult]) -> AgentsBoard:
     """Rank agents, best first, apart for each set of exercises. A rank is one more than the number of better agents."""
     tried = {str(file.path): file for file in files if file.result.results or file.result.summary.total_count}
     keys = _keys(file.result for file in tried.values())
     board = rank_sources(Source(file.path, _reader(keys[_identity(file.result)], file)) for file in tried.values())
-    return tuple(
+    rows = tuple(
         RankedRow(
             tried[entry.path], entry, tuple(other.standing.subject for other in peers if entry.is_tied_with(other))
         )
@@ -116,11 +99,27 @@ def rank_agents(files: Iterable[AgentResult]) -> tuple[RankedRow, ...]:
         for peers in [board.on_board(number)]
         for entry in peers
     )
+    # Pages lead to the run where there is one; files without their run know about proven and hidden tests too.
+    files_of = {one.entry.path: one for one in rows}
+    entries = tuple(_with_facts_of(files_of[entry.path], entry) for entry in board.entries)
+    return AgentsBoard(board.model_copy(update={"entries": entries}), rows)
 
 
-def _by_exercises(board: Sequence[RankedRow]) -> list[list[RankedRow]]:
-    """Return the agents that were tried on the same exercises together."""
-    return [list(group) for _, group in groupby(board, key=lambda one: one.entry.board)]
+def _with_facts_of(row: RankedRow, entry: LeaderboardEntry) -> LeaderboardEntry:
+    """Return the entry with the place of its run, and the proven and hidden tests of its result file.
+
+    If a part of the cost is unknown, all of it is, so that no agent looks cheap because of that.
+    """
+    facts: dict[str, Any] = {"proven_tests": row.proven_tests or entry.summary.proven_tests}
+    found: dict[str, Any] = {"path": str(row.file.run_folder or row.file.path)}
+    if (split := row.hidden_tests) is not None:
+        facts["tests"] = TestShares(**split.model_dump(by_alias=False, include=set(TestShares.model_fields)))
+        facts |= {"visible_score": split.visible_score, "hidden_score": split.hidden_score}
+        facts["hidden_difference"] = split.difference
+    if row.cost is None:
+        facts["spent"] = entry.summary.spent.model_copy(update={"cost": None})
+        found["cost_interval"] = None
+    return entry.model_copy(update={**found, "summary": entry.summary.model_copy(update=facts)})
 
 
 def _reader(key: str, file: AgentResult) -> RecordsInMemory:
@@ -169,9 +168,10 @@ def last_updated(board: Iterable[RankedRow]) -> str | None:
     return max(stamps, key=lambda stamp: seconds_of(stamp) or 0.0) if stamps else None
 
 
-def leaderboard_json(board: Sequence[RankedRow]) -> dict[str, Any]:
+def leaderboard_json(ranked: AgentsBoard) -> dict[str, Any]:
     """Return `lastUpdated`, the `results` by agent and model (and board), and the ranked `entries` of each `board`."""
     results: dict[str, Any] = {}
+    board = ranked.rows
     for one in board:  # the first board has the latest; results on other exercises are not replaced by it
         results[one.key if one.key not in results else f"{one.key}-board{one.entry.board}"] = one.result.as_json()
     return {"lastUpdated": last_updated(board), "results": results, "entries": [_entry(one) for one in board]}
@@ -196,136 +196,18 @@ def _entry(one: RankedRow) -> dict[str, Any]:
         "totalProblems": summary.total_count,
         "cost": one.cost,
         **({"hiddenTests": split.model_dump(mode="json")} if (split := one.hidden_tests) else {}),
+        **({"provenTests": known.model_dump(mode="json")} if (known := one.proven_tests) else {}),
         "lastUpdated": about.timestamp,
     }
 
 
-def describe_board(board: Sequence[RankedRow]) -> Report:
-    """Describe the ranking, score against cost and time, and the exercise × agent matrix."""
-    exercises = _exercises(board)
-    boards = _by_exercises(board)
-    sections: list[Section | None] = []
-    for number, agents in enumerate(boards, 1):
-        costs = [(one, _cost_per_attempt(one)) for one in agents]
-        priced = tuple(_point(one, paid) for one, paid in costs if paid is not None)
-        timed = tuple(_point(one, one.seconds) for one in agents if one.seconds)
-        found = [_ranking(agents), score_plots(priced, timed), _matrix(agents, _exercises(agents))]
-        sections += [section and _numbered(section, agents, number) for section in found] if len(boards) > 1 else found
-    tiles = (
-        ("Agents", f"{len({one.key for one in board}):,}", "with each model and provider"),
-        ("Exercises", f"{len(exercises):,}", "known by name"),
-        ("Updated", visible((last_updated(board) or UNKNOWN)[:10]), "UTC"),
-    )
-    shown = tuple(section for section in sections if section)
-    return Report("Leaderboard of agents", shown, headline=_headline(board), tiles=tiles)
-
-
-def _numbered(section: Section, agents: Sequence[RankedRow], number: int) -> Section:
-    """Name the exercises in the title of a section, where there are several boards."""
-    count, added = agents[0].planned, agents[0].result.bakeoff
-    origin = Origin(track=added.track, checkout=added.checkout, commit=added.commit).label if added else ""
-    of = f" of {visible(origin, 60)}" if origin else ""
-    title = f"{section.title}: {count:,} exercise{'s' * (count != 1)}{of} (board {number})"
-    return replace(section, id=f"{section.id}-{number}", title=title, in_menu=section.id == "ranking")
-
-
-def _headline(board: Sequence[RankedRow]) -> str:
-    if len(boards := _by_exercises(board)) > 1:
-        return f"{len(boards):,} rankings, one for each set of exercises: scores on different ones are not comparable."
-    first = [one for one in board if one.entry.standing.best == 1 and one.entry.ranked]
-    names = _named([one.key for one in first])
-    rate = f"First: {names} with {first[0].result.summary.success_rate:.1f} %."
-    best = rate if len(first) == 1 else f"{len(first):,} agents may be first: {names}."
-    return " ".join(filter(None, (best, unranked_sentence([one.entry for one in board]))))
-
-
-def _named(keys: Sequence[str]) -> str:
-    return ", ".join(visible(key, 60) for key in keys[:10]) + (" and more" if len(keys) > 10 else "")
-
-
-def _ranking(board: Sequence[RankedRow]) -> Section:
-    split = any(one.hidden_tests for one in board)
-    titles = (
-        Column("Agent"),
-        Column("Version", drop=3),
-        Column("Model"),
-        Column("Provider", drop=2),
-        *RANK_COLUMNS,
-        Column("Success", align="end", help="of all attempts"),
-        Column("95 % interval", align="end", short="95 %\ninterval"),
-        Column("Solved", align="end", help="exercises, in every attempt"),
-        *(SHARE_COLUMNS if split else ()),
-        Column("Time", align="end", help="the mean of an attempt"),
-        Column("Cost", align="end", help="of all attempts"),
-        Column("Updated", drop=4),
-        Column("Run", help="patches and logs of every attempt", page_only=True),
-    )
-    notes = (
-        RANK_NOTE,
-        "An exercise is solved if every attempt at it was. The time is the mean of an attempt, the cost that of all.",
-        *unfinished_notes([one.entry for one in board]),
-    )
-    rows = tuple(_row(one, split=split) for one in board)
-    return Section("ranking", "Ranking", (Table(titles, rows, "Agents, best first", notes),))
-
-
-def _row(one: RankedRow, *, split: bool) -> tuple[Value, ...]:
-    about, summary = one.result.metadata, one.result.summary
-    rate, seconds = summary.success_rate, one.seconds
-    tied = f"cannot be told apart from {_named(one.tied_with)}" if one.tied_with else ""
-    planned = "" if one.entry.whole else f" of {one.planned:,}"
-    return (
-        Datum(Quote(about.agent), tone="strong"),
-        Quote(about.version or "unknown"),
-        Quote(about.model or "default"),
-        Quote(about.provider),
-        *rank_cells(one.entry, tied),
-        Datum(f"{rate:.1f} %", sort=rate, tone="strong"),
-        interval_datum(min(1.0, rate / 100), one.entry.standing.interval),
-        Datum(f"{summary.success_count:,}/{summary.total_count:,}{planned}", sort=summary.success_count),
-        *(_split_cells(one) if split else ()),
-        Datum(duration(seconds) if seconds else UNKNOWN, sort=seconds or None),
-        Datum(_cost_text(one), sort=one.cost),
-        Datum((about.timestamp or UNKNOWN)[:10], sort=about.timestamp),
-        _run(one),
-    )
-
-
-def _cost_text(one: RankedRow) -> str:
-    """Return the cost; the cost of an agent that bypasses the meter is unknown."""
-    added = one.result.bakeoff
-    return _NOT_METERED if added is not None and added.metered is False else cost(one.cost)
-
-
-def _run(one: RankedRow) -> Value:
-    """Return a link to the run's page if it lies beside the result file, or else to the GitHub run."""
-    about, added = one.result.metadata, one.result.bakeoff
-    if added is not None and added.run:
-        folder = one.file.run_folder
-        return Datum(Quote(added.run), source=str(folder) if folder else None)
-    if not about.run_url:
-        return None
-    try:
-        return Datum(Quote(about.run_id or "run"), href=about.run_url)
-    except ValueError:  # not a link that a page may have
-        return Quote(about.run_url)
-
-
-def _cost_per_attempt(one: RankedRow) -> float | None:
-    """Return the mean cost, or None if a part of it is unknown: an agent must not look cheap for that."""
-    attempts = sum(_solved(each)[1] for each in one.result.results)
-    known = one.cost is not None and _cost_text(one) != _NOT_METERED
-    return one.cost / attempts if known and one.cost is not None and attempts else None
-
-
-def _point(one: RankedRow, x: float) -> Point:
-    interval = one.entry.standing.interval
-    return Point(
-        x=x,
-        y=min(1.0, one.result.summary.success_rate / 100),
-        label=visible(one.key, _NAME),
-        y_interval=interval.ends if interval else None,
-    )
+def describe_board(ranked: AgentsBoard) -> Report:
+    """Describe the rankings as `bakeoff leaderboard` does, and the exercise × agent matrix of each."""
+    boards = [list(group) for _, group in groupby(ranked.rows, key=lambda one: one.entry.board)]
+    matrices = [_matrix(agents, number if len(boards) > 1 else None) for number, agents in enumerate(boards, 1)]
+    report = describe_leaderboard(ranked.common)
+    sections = (*report.sections, *(matrix for matrix in matrices if matrix))
+    return replace(report, title="Leaderboard of agents", sections=sections)
 
 
 def _exercises(board: Sequence[RankedRow]) -> dict[str, list[ExerciseResult | None]]:
@@ -341,8 +223,8 @@ def _solved(result: ExerciseResult) -> tuple[int, int]:
     return sum(one.overall_success for one in tries), len(tries)
 
 
-def _matrix(board: Sequence[RankedRow], exercises: dict[str, list[ExerciseResult | None]]) -> Section | None:
-    if not exercises:
+def _matrix(board: Sequence[RankedRow], number: int | None) -> Section | None:
+    if not (exercises := _exercises(board)):
         return None
     matrix = Matrix(
         corner="Exercise",
@@ -352,7 +234,9 @@ def _matrix(board: Sequence[RankedRow], exercises: dict[str, list[ExerciseResult
         ),
         caption="Attempts that solved each exercise",
     )
-    return Section("exercises", "Exercises", (matrix,))
+    if number is None:
+        return Section("exercises", "Exercises", (matrix,))
+    return Section(f"exercises-{number}", f"Exercises of ranking {number}", (matrix,))
 
 
 def _cell(result: ExerciseResult | None) -> MatrixCell | None:

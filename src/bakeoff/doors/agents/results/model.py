@@ -12,6 +12,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from bakeoff.doors.result_files import CamelObject, HiddenTests, Moment, written_shortest
 from bakeoff.logs.trials import MAX_NUMBER
+from bakeoff.record import ProvenTests
 from bakeoff.verdict import Verdict
 
 _MAX_COUNT = 10_000  # exercises of a file, attempts at one
@@ -156,6 +157,7 @@ class AgentsAdditions(CamelObject):
     failure_classes: dict[str, Count] = {}
     hidden_tests: HiddenTests | None = Field(default=None, description="where a share of the tests was hidden")
     hidden_tests_by_exercise: dict[str, HiddenTests] | None = None
+    proven_tests: ProvenTests | None = Field(default=None, description="of all exercises")
 
 
 class AgentsResult(CamelObject):

@@ -23,7 +23,7 @@ from bakeoff.doors.agents.results.model import (
 )
 from bakeoff.doors.agents.results.read import read_result
 from bakeoff.doors.agents.scoring import EXERCISE, ExerciseOutcome
-from bakeoff.doors.result_files import hidden_tests_of, replayed_in, timestamp_of, unique_names
+from bakeoff.doors.result_files import hidden_tests_of, proven_tests_of, replayed_in, timestamp_of, unique_names
 from bakeoff.doors.treatments import treated_name
 from bakeoff.errors import BakeoffError
 from bakeoff.plan import Plan, SubjectSpec
@@ -102,6 +102,7 @@ def result_of(plan: Plan, spec: SubjectSpec, records: Sequence[Record], run: str
         ),
         failure_classes=dict(Counter(filter(None, map(class_of, records)))),
         hidden_tests=hidden_tests_of(records),
+        proven_tests=proven_tests_of(records),
         hidden_tests_by_exercise={
             name: split for name, made in counted.items() if (split := hidden_tests_of(made)) is not None
         }

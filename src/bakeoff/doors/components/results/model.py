@@ -34,7 +34,7 @@ from bakeoff.doors.result_files import (
 )
 from bakeoff.logs.trials import END_OF_TIME, MAX_NUMBER, seconds_of
 from bakeoff.plan import Name
-from bakeoff.record import Part, Reasoning, Step, Text, ToolCall, UnitTests, Usage
+from bakeoff.record import Part, ProvenTests, Reasoning, Step, Text, ToolCall, UnitTests, Usage
 from bakeoff.verdict import Verdict
 
 LEGACY_NAME = "legacy"
@@ -309,6 +309,7 @@ class TrialFacts(FileObject):
     tries: Count | None = None
     bound: StrictBool | None = None
     hidden_tests: HiddenTests | None = None
+    proven_tests: ProvenTests | None = None
 
 
 class ComponentsAdditions(FileObject):
@@ -330,6 +331,7 @@ class ComponentsAdditions(FileObject):
     cache_write_cost: Number | None = None
     not_run: tuple[ShortName, ...] = ()
     hidden_tests: HiddenTests | None = None  # where a share of the tests was hidden from the model
+    proven_tests: ProvenTests | None = None  # of all suites
     trials: tuple[TrialFacts, ...] = Field(default=(), max_length=_MAX_COUNT)
 
 

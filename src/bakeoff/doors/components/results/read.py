@@ -24,7 +24,7 @@ from bakeoff.doors.components.results.model import (
 from bakeoff.doors.result_files import read_limited, unreadable
 from bakeoff.logs.trials import RECORDED, seconds_of
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec, Trial
-from bakeoff.record import NO_USAGE, UNIT_TESTS, Failure, Phase, Record, Score, Transcript
+from bakeoff.record import NO_USAGE, PROVEN_TESTS, UNIT_TESTS, Failure, Phase, Record, Score, Transcript
 from bakeoff.report.readers import Circumstances, Description
 from bakeoff.verdict import Verdict
 
@@ -82,15 +82,12 @@ def read_result(path: Path) -> ComponentsResult:
 def parse_result(data: bytes, source: str) -> ComponentsResult:
     """Read the contents of a file. Raise an error that says where something is wrong in it."""
     try:
-        return ComponentsResult.model_validate_json(_ESCAPES.sub(_replace_surrogate, data))
+        # JavaScript writes a lone surrogate as an escape, for instance where a text was cut.
+        whole = _ESCAPES.sub(lambda escape: rb"\ufffd" if escape["half"] else escape[0], data)
+        return ComponentsResult.model_validate_json(whole)
     except ValidationError as error:
         # A file of one test has its fields at the top.
         raise unreadable(source, error, () if b'"tests"' in data else ("tests", 0)) from error
-
-
-def _replace_surrogate(escape: re.Match[bytes]) -> bytes:
-    """Replace a lone surrogate. JavaScript writes one as an escape, for instance where a text was cut."""
-    return rb"\ufffd" if escape["half"] else escape[0]
 
 
 def plan_of(result: ComponentsResult, name: str) -> Plan:
@@ -181,6 +178,8 @@ class _Import:
             return (Score(name=SUITE, reason="the file has no verification"),)
         reason = (self.facts.reason or "") if self.facts else found.reason
         metadata = {VERIFICATION: found.model_dump(mode="json"), UNIT_TESTS: found.unit_tests.model_dump()}
+        if self.facts is not None and self.facts.proven_tests is not None:
+            metadata[PROVEN_TESTS] = self.facts.proven_tests.model_dump()
         return (Score(name=SUITE, value=found.value, reason=reason, metadata=metadata),)
 
 

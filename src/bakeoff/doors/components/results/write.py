@@ -27,7 +27,7 @@ from bakeoff.doors.components.results.model import (
     totals_of,
     write_step,
 )
-from bakeoff.doors.result_files import hidden_tests_of, replayed_in, timestamp_of, unique_names
+from bakeoff.doors.result_files import hidden_tests_of, proven_tests_of, replayed_in, timestamp_of, unique_names
 from bakeoff.doors.treatments import treated_name
 from bakeoff.errors import UsageError
 from bakeoff.models.estimate import CacheSimulation, simulate
@@ -150,6 +150,7 @@ def result_of(
         cache_write_cost=written,
         not_run=tuple(case.id for case in plan.cases if case.id not in found),
         hidden_tests=hidden_tests_of(ours),
+        proven_tests=proven_tests_of(ours),
         trials=tuple(map(_facts, ours)),
     )
     metadata = metadata.model_copy(update={"unit_test_totals": totals_of(tests)})
@@ -275,4 +276,5 @@ def _facts(record: Record) -> TrialFacts:
         tries=record.tries,
         bound=record.bound or None,
         hidden_tests=hidden_tests_of([record]),
+        proven_tests=record.proven_tests,
     )

@@ -15,8 +15,8 @@ from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import visible
 from bakeoff._kernel.yaml import parse_yaml, read_yaml
 from bakeoff.doors.mcp.examples import SCHEMA_NAME
-from bakeoff.doors.mcp.generate.surroundings import Surroundings, suggestions
-from bakeoff.doors.mcp.generate.values import GeneratedValue, Maker
+from bakeoff.doors.mcp.generate.surroundings import Surroundings
+from bakeoff.doors.mcp.generate.values import GeneratedValue, Maker, suggested_values
 from bakeoff.doors.mcp.generate.wording import (
     common_prefixes,
     is_known,
@@ -82,7 +82,10 @@ class _DraftContext:
 
     def of(self, tool: ServerTool) -> Iterator[Draft]:
         """Yield a draft with the required parameters, then some with one more parameter or another choice."""
-        maker = Maker(tool.input_schema, suggestions(tool, self.around.get(tool.server, Surroundings())))
+        around = self.around.get(tool.server, Surroundings())
+        maker = Maker(
+            tool.input_schema, lambda name, schema: (*around.values(name, tool), *suggested_values(name, schema))
+        )
         seen: list[dict[str, GeneratedValue]] = []
         for made in _variants(maker):
             values = {name: each.value for name, each in made.items() if each.sure}

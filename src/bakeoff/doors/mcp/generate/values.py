@@ -5,13 +5,13 @@ Schemas are untrusted: patterns are only tried on short texts, so that none take
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pydantic import JsonValue
 
-from bakeoff.doors.mcp.generate.wording import wording
+from bakeoff.doors.mcp.generate.wording import entry_for, group, name_words, wording
 from bakeoff.mcp.schemas import Schema, allows, resolved, without_patterns
 
 Suggest = Callable[[str, Schema], Iterable[JsonValue]]
@@ -290,3 +290,37 @@ def _of_length(text: str, schema: Schema) -> str:
         while len(text) < min(least, _MAX_MADE_LENGTH):
             text += f" {word}"
     return text[:most] if isinstance(most, int) and most >= 0 else text
+
+
+_EXAMPLES = re.compile(
+    r"(?:\be\.g\.|\bfor example|\bsuch as|\blike\b)[:,]?\s*((?:[\"'`][^\"'`\n]{1,60}[\"'`][,\s]*(?:or |and )?)+)",
+    re.IGNORECASE,
+)
+_LISTED = re.compile(r"\(e\.g\.,? ([a-z][\w/-]{2,30})(?:, [\w/-]+)*(?:,? etc\.?|,? \.\.\.)?\)")
+_QUOTED = re.compile(r"[\"'`]([^\"'`\n]{1,60})[\"'`]")
+
+
+def suggested_values(name: str, schema: Schema) -> Iterator[JsonValue]:
+    """Yield likely values for a parameter: the examples in its description, then usual values for its name."""
+    yield from _examples(str(schema.get("description", "")), schema)
+    late = bool(group("late") & set(name_words(name)[:-1]))
+    form = str(schema.get("format", "date" if "YYYY-MM-DD" in str(schema.get("description")) else ""))
+    kind: list[JsonValue] = wording()["formats"].get(form, []) if form in ("date", "date-time", "time") else []
+    usual: list[JsonValue] = entry_for(name, wording()["values"]) or []
+    known = kind or ([] if "format" in schema else usual)
+    yield from reversed(known) if late and len(known) > 1 else known
+
+
+def _examples(description: str, schema: Mapping[str, JsonValue]) -> Iterator[JsonValue]:
+    """Yield the quoted examples of a description."""
+    if schema.get("type") != "string":
+        return
+    for found in _LISTED.finditer(description):
+        yield found[1]
+    pairs = (("(", ")"), ("{", "}"), ("[", "]"))  # an open one is a part of an example that contains quotes itself
+    for found in _EXAMPLES.finditer(description):
+        yield from (
+            text
+            for text in _QUOTED.findall(found[1])
+            if text.isprintable() and "${" not in text and all(text.count(a) == text.count(b) for a, b in pairs)
+        )

@@ -12,7 +12,7 @@ from bakeoff._kernel.text import count_of
 from bakeoff._version import __version__
 from bakeoff.doors.mcp.coverage import Coverage
 from bakeoff.doors.mcp.outcome import CallOutcome, CellOutcome, ConfusedTools, Confusion, most_confused
-from bakeoff.doors.mcp.plan import McpPlanSettings, config_of, mode_of
+from bakeoff.doors.mcp.plan import McpPlanSettings, mode_of
 from bakeoff.doors.result_files import timestamp_of
 from bakeoff.plan import Case, Plan
 from bakeoff.record import Record, Usage
@@ -180,7 +180,7 @@ def build_report(
     cells = dict(outcome.by_case())
     return McpReport(
         timestamp=timestamp_of(started),
-        config=_config(plan, settings),
+        config={"testRound": plan.rounds, "passThreshold": settings.threshold, **settings.configuration},
         results=tuple(
             McpCaseResult(
                 prompt=case.prompt,
@@ -251,18 +251,6 @@ def failure_reason(record: Record) -> str | None:
         prefix = "" if record.verdict.counts else f"not counted ({record.verdict}): "
         return f"{prefix}{failure.message}"
     return "; ".join(score.reason for score in record.scores if score.reason) or "it did not pass"
-
-
-def _config(plan: Plan, settings: McpPlanSettings) -> dict[str, JsonValue]:
-    """Return the configuration as a file would write it, without defaults except for the most important keys.
-
-    Variables and headers of servers are left out, because they may be secret.
-    """
-    config = config_of(plan, settings)
-    secret = {"mcpServers": {"__all__": {"env", "headers"}}}
-    written = config.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude=secret)
-    important = {name: getattr(config, name) for name in ("testRound", "passThreshold", "concurrencyLimit")}
-    return {**important, **written}
 
 
 def _detail(record: Record, mode: Mode) -> RoundDetail:

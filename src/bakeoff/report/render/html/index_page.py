@@ -27,7 +27,7 @@ from bakeoff.report.blocks import Column, IndexColumn, Section, Table, TextBlock
 from bakeoff.report.formatting import cost, percent
 from bakeoff.report.leaderboard import NothingToRank, describe_leaderboard, rank_results
 from bakeoff.report.output_files import PUBLIC, replace_file
-from bakeoff.report.readers import RunFolderReader, Source, is_log, known_readers
+from bakeoff.report.readers import Circumstances, RunFolderReader, Source, circumstances_at, is_log, known_readers
 from bakeoff.report.render.html.render import (
     NAME,
     PAGE_NAME,
@@ -103,23 +103,18 @@ def _result_files(results: Path) -> Iterator[Source]:
 
 def _of_file(source: Source) -> IndexEntry:
     records = list(source.records())
-    entry = _entry(
-        visible(source.path.name),
-        source.plan,
-        summarise(source.plan, records),
-        min((record.started for record in records), default=None),
-    )
+    summary, started = summarise(source.plan, records), min((record.started for record in records), default=None)
+    entry = _entry(visible(source.path.name), source.plan, summary, started, source.circumstances())
     page = source.path.with_suffix(".html")
-    return entry.model_copy(
-        update={"state": entry.summary.outcome, "page": quote(os.fsencode(page.name)) if page.is_file() else None}
-    )
+    return entry.model_copy(update={"page": quote(os.fsencode(page.name)) if page.is_file() else None})
 
 
-def _entry(run: str, plan: Plan, summary: Summary, started: float | None) -> IndexEntry:
+def _entry(run: str, plan: Plan, summary: Summary, started: float | None, known: Circumstances) -> IndexEntry:
     named = {spec.name: spec.options.get("model") for spec in plan.subjects}
     models = {name: model if isinstance(model, str) else json.dumps(model) for name, model in named.items() if model}
     cases = fingerprint([(case.id, case.attempt_digest) for case in plan.cases])
-    return IndexEntry(run=run, started=started, cases=cases, models=models, summary=summary)
+    state = known.state_of(plan, summary)
+    return IndexEntry(run=run, started=started, cases=cases, models=models, summary=summary, state=state)
 
 
 def read_entry(folder: RunFolder) -> IndexEntry:
@@ -131,7 +126,7 @@ def read_entry(folder: RunFolder) -> IndexEntry:
         except ValidationError:
             entry = _fresh(folder, key)
         running = folder.is_being_written()
-    state: State = "running" if running else entry.summary.outcome
+    state: State = "running" if running else entry.state
     page = f"runs/{quote(os.fsencode(folder.name))}/{PAGE_NAME}" if (folder.path / PAGE_NAME).is_file() else None
     return entry.model_copy(update={"state": state, "page": page})
 
@@ -164,12 +159,13 @@ def _fresh(folder: RunFolder, key: str) -> IndexEntry:
     first = next(iter(read_journal(folder.journal_file)), None) if folder.started else None
     time = first.facts.get("time") if isinstance(first, JournalMark) else None
     started = float(time) if isinstance(time, int | float) else None
-    entry = _entry(folder.label, plan, summary, started).model_copy(update={"damaged": len(damaged)})
+    known = circumstances_at(next(folder.newest_first(), None))
+    entry = _entry(folder.label, plan, summary, started, known).model_copy(update={"damaged": len(damaged)})
     store(folder, _SUMMARY, key, entry.model_dump_json().encode(errors="replace"))
     return entry
 
 
-_FORMAT = 6
+_FORMAT = 7
 _CACHE_FOLDER = "runs"
 _MAX_ENTRY_BYTES = 1024 * 1024
 _MAX_CACHE_BYTES = 64 * 1024 * 1024
@@ -178,8 +174,7 @@ _BLOCK = 4096
 
 def cache_key(folder: RunFolder) -> str:
     """Return a key that changes whenever the plan, the journal, the labels or the pictures do."""
-    parts = folder.segment_files
-    files = (folder.plan_file, *parts, folder.journal_file, folder.seal_file, folder.labels_file, folder.pictures)
+    files = (folder.plan_file, folder.journal_file, folder.seal_file, folder.labels_file, folder.pictures)
     return fingerprint(_FORMAT, __version__, *map(file_state, files))
 
 
@@ -405,8 +400,7 @@ def write_pages_of(folder: RunFolder, *, parts: Parts) -> tuple[Path, Path]:
     read_entry(folder)  # keeps the summary, so that the index does not read the journal again
     results = folder.path.parent.parent
     started = [each for each in run_folders(results) if each.started]
-    quick = sum(each.journal_file.stat().st_size for each in started if not each.segment_files) <= _QUICKLY_RANKED
-    if quick and not any(each.segment_files for each in started):
+    if sum(each.journal_file.stat().st_size for each in started) <= _QUICKLY_RANKED:
         _write_leaderboard(results)
     return page, write_index_of(results)
 

@@ -21,9 +21,8 @@ from bakeoff.models.prices import Price, split_costs
 from bakeoff.plan import Case, Plan
 from bakeoff.record import Record
 from bakeoff.report.judges.calibration import NO_LABELS, Judgements
-from bakeoff.report.readers import Source
+from bakeoff.report.readers import Circumstances, Source, circumstances_at
 from bakeoff.report.reasons import failure_class, failure_message, normalised
-from bakeoff.report.run_records import CostsAndTimes
 from bakeoff.report.summary import RunTally, Summary, is_control
 from bakeoff.stats.cells import Cell
 from bakeoff.storage.journal import Entry, JournalMark
@@ -36,7 +35,7 @@ MAX_TRIALS = 10_000_000
 """The largest plan that a page can show. A hostile plan could name more trials than fit in memory."""
 
 _MAX_CLASSES = 200
-State = Literal["running", "passed", "failed", "recorded", "incomplete"]
+State = Literal["running", "passed", "failed", "recorded", "incomplete", "undecided"]
 
 
 @dataclass(slots=True)
@@ -124,9 +123,9 @@ class RunData:
         self.folder = folder
         self.counts = CellCounts(plan)
         self.bills = {spec.name: Bill() for spec in plan.subjects}
-        self.costs_and_times = CostsAndTimes(plan)
         self.failures: dict[FailureClass, FailureCount] = {}
         self.marks: list[JournalMark] = []  # oldest first
+        self.known = Circumstances()
         self.first_started = math.inf  # of the trials whose start is known
         self.damaged = 0  # lines that cannot be read
         self.first_damage = ""
@@ -161,6 +160,7 @@ class RunData:
                     else:
                         self.take(trial.index, entry, sink)
         self.marks.reverse()
+        self.known = circumstances_at(self.marks[-1] if self.marks else None)
 
     def take(self, index: int, record: Record, sink: Sink) -> None:
         """Count the record of a trial, and pass it on."""
@@ -170,7 +170,6 @@ class RunData:
             self.first_started = min(self.first_started, record.started)
         self.judgements.add(record)
         self.bills[record.subject].add(record, self._price(record))
-        self.costs_and_times.add(record)
         agent = record.transcript.metadata.get("agent") if record.transcript else None
         if isinstance(agent, dict) and isinstance(version := agent.get("version"), str):
             self.versions.setdefault(record.subject, version)
@@ -188,7 +187,7 @@ class RunData:
                 self._note_failure(index, record)
         self.summary = self._tally.summary()
         self.cells = {spec.name: self._tally.cells(spec.name) for spec in self.plan.subjects}
-        self.state = "running" if running else self.summary.outcome
+        self.state = "running" if running else self.known.state_of(self.plan, self.summary)
         self.torn = torn
         return self
 
@@ -263,5 +262,6 @@ def read_source(source: Source, sink: Sink) -> RunData:
             data.take(trial.index, record, sink)
         else:
             data.foreign += 1
-    data.damaged = source.circumstances().damaged
+    data.known = source.circumstances()
+    data.damaged = data.known.damaged
     return data.finish()

@@ -43,9 +43,10 @@ from bakeoff.report.compare.within_run import (
     treatment_section,
     useful_tags,
 )
-from bakeoff.report.formatting import UNKNOWN, cost, duration, shown, token_count, utc
+from bakeoff.report.formatting import UNKNOWN, cost, duration, sentence, shown, token_count, utc
+from bakeoff.report.gates import GATE_TONES, gates_sentence
 from bakeoff.report.judges.calibration import calibration_table
-from bakeoff.report.readers import Source
+from bakeoff.report.readers import CONCLUSION, Source
 from bakeoff.report.reasons import why
 from bakeoff.report.render.html.detail import NO_PICTURE, PagePictures, case_detail, record_detail
 from bakeoff.report.render.html.drawing import moment
@@ -64,6 +65,7 @@ from bakeoff.report.render.html.run_data import (
 from bakeoff.report.run_summary import summary_table
 from bakeoff.report.scores import best_first, name_datum, tradeoff_plots
 from bakeoff.report.summary import SubjectSummary
+from bakeoff.storage.ledger import describe
 from bakeoff.storage.run_folder import RunFolder
 from bakeoff.verdict import Verdict
 
@@ -112,10 +114,8 @@ def overview(data: RunData) -> Section:
 
 def tradeoffs(data: RunData) -> Section | None:
     """Plot scores against cost and time."""
-    scored = [subject for subject in data.summary.subjects if subject.score is not None]
-    spent = [data.costs_and_times.by_subject[one.subject] for one in scored]
-    rows = [(one, its.costs.interval(), its.times.interval()) for one, its in zip(scored, spent, strict=True)]
-    return tradeoff_plots(rows)
+    scored = [one for one in data.summary.subjects if one.score is not None]
+    return tradeoff_plots((one, one.cost_interval, one.time_interval) for one in scored)
 
 
 def costs(data: RunData) -> Section | None:
@@ -175,6 +175,28 @@ def _price_row(name: str, price: Price) -> tuple[Value, ...]:
     )
 
 
+def first_sentence(data: RunData) -> str:
+    """Say whether the gates of a run passed; without gates, why it is not known how much is missing."""
+    known = data.known
+    gap = known.ledger_of(data.plan, data.summary.gated_ledger).gap
+    if known.gates or gap is None or data.state == "running":
+        return gates_sentence(known.gates, known.ledger.shards if known.ledger else None)
+    return f"Incomplete: {gap}."
+
+
+def gates(data: RunData) -> Section | None:
+    """Show the gates that the command or session judged, and the ledger that they read."""
+    found, ledger = data.known.gates, data.known.ledger
+    if not found:
+        return None
+    table = Table(
+        columns("Gate", "Verdict", "Why"),
+        tuple((one.option, Datum(one.word, tone=GATE_TONES[one.state]), visible(one.sentence, 2000)) for one in found),
+        "Gates on the run",
+    )
+    return Section("gates", "Gates", (table,), sentence(describe(ledger, "eval")) if ledger else "")
+
+
 def failures(data: RunData, gate: str = "") -> Section:
     """Group the trials that did not pass by their reason. Controls fail on purpose: they are listed if alone.
 
@@ -201,7 +223,8 @@ def _without_failures(data: RunData, gate: str) -> TextBlock:
         return TextBlock(f"No single trial failed, but the gate is {gate}: the top of the page says why.", tone="fail")
     if not data.plan.thresholds:
         return TextBlock("No threshold was set, so that no trial can fail.")
-    return TextBlock("Nothing failed." if data.summary.complete else "Nothing failed so far.")
+    whole = data.summary.complete and gate != "incomplete"
+    return TextBlock("Nothing failed." if whole else "Nothing failed so far.")
 
 
 def _failure_row(kind: FailureClass, count: FailureCount) -> tuple[Value, ...]:
@@ -255,7 +278,7 @@ def _facts(facts: Mapping[str, Any]) -> str:
     time = facts.get("time")
     told = [moment(time) if isinstance(time, int | float) else "at an unknown time"]
     for key, value in facts.items():
-        if key not in ("type", "v", "time") and value is not None:
+        if key not in ("type", "v", "time", *CONCLUSION) and value is not None:
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
             told.append(f"{visible(key, 40)} {visible(text, 300)}")
     return "; ".join(told)
@@ -459,7 +482,7 @@ def _trials(run: RunData, trials: TrialTable, places: list[tuple[int, int]]) -> 
 def _content(run: RunData, trials: TrialTable, of_door: DoorParts) -> dict[str, Any]:
     name = visible(run.plan.name, NAME)
     cells_of = run.cells.__getitem__
-    compared = run.summary.comparisons
+    compared, told = run.summary.comparisons, of_door.verdict or first_sentence(run)
     usual = (
         overview(run),
         None if compared is None else describe_comparisons(compared),
@@ -468,12 +491,13 @@ def _content(run: RunData, trials: TrialTable, of_door: DoorParts) -> dict[str, 
         tag_section(run.plan, cells_of, [one.subject for one in run.summary.judged]),
     )
     before = [*of_door.first, *filter(None, usual)]
-    after = [failures(run, of_door.gate), *of_door.after, *filter(None, [costs(run)])]
+    state = of_door.gate or run.state
+    after = [failures(run, state), *of_door.after, *filter(None, [gates(run), costs(run)])]
     return {
         "title": f"{name} · {visible(run.name, NAME)}",
         "heading": name,
-        "state": run.state if run.state == "running" else of_door.gate or run.state,
-        "headline": f"{of_door.verdict} {answer(run.summary, cells_of, run.judgements)}".lstrip(),
+        "state": run.state if run.state == "running" else state,
+        "headline": f"{told} {answer(run.summary, cells_of, run.judgements)}".lstrip(),
         "badges": [*_badges(run)][:_MAX_BADGES],
         "tiles": _tiles(run),
         "before": before,

@@ -1,6 +1,6 @@
-"""Find out what a test depends on: the code of its file, the modules it imports, the files that are read.
+"""Find out which files a program depends on: the modules that it imports, and the files that these read.
 
-Where the source does not tell, a test depends on more. Data files belong to the module that reads them, as if they were
+Where the source does not tell, it depends on more. Data files belong to the module that reads them, as if they were
 a part of its source: Python reports each file that it opens to an audit hook.
 """
 # ruff: noqa: PTH100, PTH120, PTH206 - called for every file that is opened
@@ -8,23 +8,19 @@ a part of its source: Python reports each file that it opens to an audit hook.
 import ast
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from types import FrameType, ModuleType
+from types import CodeType, FrameType
 from typing import Any
-
-import pytest
 
 import bakeoff
 from bakeoff._kernel.model import fingerprint
-from bakeoff.doors.pytest.rows import read_rows
 from bakeoff.engine.watch import ANYTHING, is_watched
 
 ROWS = "rows"
-"""Stands for the rows of suites, which are compared one by one."""
+"""Stands for cases that are compared one by one, among those who read a file."""
 
-_SUITES = frozenset(("eval_suite", "describe_eval"))
 _LOADS_ANYTHING = frozenset(
     ("import_module", "__import__", "exec", "eval", "runpy", "subprocess", "multiprocessing", "entry_points")
 ) | {"create_subprocess_exec", "create_subprocess_shell", "spec_from_file_location", "iter_modules", "walk_packages"}
@@ -35,8 +31,10 @@ _LISTINGS = ("os.listdir", "os.scandir")
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 
 
-def code_digest(source: str) -> str:
-    """Return a hash of the code of a test file without the data of its suites: each row is compared for itself.
+def code_digest(source: str, suites: Container[str | None]) -> str:
+    """Return a hash of the code of a file without the `data` of its suites: each row is compared for itself.
+
+    `suites` has the names of the functions that are called with data.
 
     Lists and tables that only this data uses are left out, too. Raise SyntaxError or ValueError for what is not Python.
     """
@@ -44,7 +42,7 @@ def code_digest(source: str) -> str:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", None)
-            if called in _SUITES:
+            if called in suites:
                 node.keywords = [keyword for keyword in node.keywords if keyword.arg != "data"]
     used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
     used.add("pytestmark")
@@ -56,6 +54,26 @@ def _is_unused_data(statement: ast.stmt, used: set[str]) -> bool:
         case ast.Assign(targets=[ast.Name(id=name)], value=ast.List() | ast.Tuple() | ast.Dict()):
             return name not in used
     return False
+
+
+def used_by(
+    imports: Mapping[str, Iterable[str]], reads: Mapping[str, Iterable[str]]
+) -> tuple[dict[str, set[str]], set[str]]:
+    """Return the files that each user depends on, and all files to watch.
+
+    Args:
+        imports: The files that each user, which is a file itself, imports, directly or not.
+        reads: The modules that read each data file, `ROWS` or `ANYTHING`. What nobody known reads, all depend on.
+    """
+    sources = {user: {user, *files} for user, files in imports.items()}
+    known = set[str]().union(*sources.values())
+    uses = {user: {*files} for user, files in imports.items()}
+    for path, readers in reads.items():
+        modules = {*readers} - {ROWS}
+        for user, files in uses.items():
+            if not modules.isdisjoint(sources[user]) or not modules <= known - {ANYTHING}:
+                files.add(path)
+    return uses, known - {ANYTHING} | {*reads}
 
 
 @cache
@@ -79,29 +97,15 @@ def _imports(path: str) -> frozenset[tuple[int, str]]:
     return frozenset(found)
 
 
-def imported_by_tests(
-    tests: Iterable[Path], config: pytest.Config, is_ours: Callable[[str], bool]
-) -> dict[str, set[str]]:
-    """Return the files that each test file uses: what it imports, and plugins and conftest files with what they import.
-
-    Modules count if they are of the project (`is_ours`), or developed elsewhere, but not if they are installed.
-    """
+def own_modules(is_ours: Callable[[str], bool]) -> dict[str, str]:
+    """Return the files of the loaded modules, by name: of the project (`is_ours`), or developed elsewhere."""
     files = ((name, getattr(module, "__file__", None)) for name, module in list(sys.modules.items()))
-    loaded = {
+    return {
         name: file
         for name, file in files
         if isinstance(file, str)
         and (is_ours(file) or (_LIBRARIES.isdisjoint(Path(file).parts) and not file.startswith(_NOT_WATCHED)))
     }
-    plugins = {str(each.__file__) for each in config.pluginmanager.get_plugins() if isinstance(each, ModuleType)}
-    plugins = {file for file in plugins & set(loaded.values()) if Path(file).name != "conftest.py"}
-    found: dict[str, set[str]] = {}
-    for test in tests:
-        folders = (folder for folder in test.parents if folder.is_relative_to(config.rootpath))
-        shared = plugins | {str(file) for folder in folders if (file := folder / "conftest.py").exists()}
-        imported = (imported_files(file, loaded) for file in (str(test), *shared))
-        found[str(test)] = shared.union(*imported) - {str(test)}
-    return found
 
 
 def imported_files(path: str, loaded: Mapping[str, str]) -> set[str]:
@@ -138,7 +142,8 @@ def _modules(level: int, name: str, importer: str) -> Iterator[str]:
 class ReadFiles:
     """The data files of a project that this process reads from now on, and does not write."""
 
-    def __init__(self, roots: Sequence[Path], without: Path) -> None:
+    def __init__(self, roots: Sequence[Path], without: Path, read_rows: CodeType) -> None:
+        self._read_rows = read_rows  # what it calls reads cases
         self._roots = [f"{root}{os.sep}" for root in roots]
         self._written_by_us = {str(without), str(without.parent)}  # folders of runs, which are synced to disk
         self._without = f"{without}{os.sep}"
@@ -189,7 +194,7 @@ class ReadFiles:
         reader = ANYTHING
         while frame is not None:
             code = frame.f_code
-            if code is read_rows.__code__:
+            if code is self._read_rows:
                 return ROWS
             if self.is_ours(code.co_filename):
                 reader = code.co_filename if reader == ANYTHING else reader

@@ -1,0 +1,156 @@
+"""Derive the verdicts of a run again from its recorded answers, and compare them with those that it claims.
+
+A signature shows that a run has not changed since someone signed it. This shows what a signature cannot: that the
+verdicts follow from the plan and the answers, whoever wrote them down. The answers are scored by the engine, as
+`bakeoff rescore` does, in a copy of the run.
+"""
+
+import tempfile
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from bakeoff.engine.registry import ResolvedPlan
+from bakeoff.engine.reuse import start_run
+from bakeoff.engine.run import run
+from bakeoff.options import RunOptions
+from bakeoff.plan import Plan, Trial
+from bakeoff.record import BROKEN, TEST_SHARES, TESTS, UNIT_TESTS, Record, Score, Text, Transcript
+from bakeoff.storage.journal import JournalMark
+from bakeoff.storage.run_folder import RunFolder
+from bakeoff.verdict import LOST
+
+
+@dataclass(frozen=True, slots=True)
+class Divergence:
+    """A trial whose record claims something else than what follows from it."""
+
+    trial: str
+    recorded: str
+    derived: str
+
+
+@dataclass(slots=True)
+class Regrading:
+    """What became of the trials of a run when their verdicts were derived again."""
+
+    matched: int = 0
+    diverging: list[Divergence] = field(default_factory=list)
+    underived: dict[str, str] = field(default_factory=dict)
+    """Trials, and scores of trials, that nothing on this machine can derive, each with the reason."""
+
+    @property
+    def outcome(self) -> str:
+        """Return MATCH, DIVERGES or, if nothing diverges and something could not be derived, INCOMPLETE."""
+        return "DIVERGES" if self.diverging else "INCOMPLETE" if self.underived else "MATCH"
+
+
+async def regrade(folder: RunFolder, plan: Plan, resolved: ResolvedPlan | str, options: RunOptions) -> Regrading:
+    """Score all recorded answers of a run again, without any new attempt, and compare.
+
+    Args:
+        folder: The run. It is not changed.
+        plan: Its plan.
+        resolved: The plan with everything that scores it, or the reason why it cannot be scored here.
+        options: How to run it. Judges are asked nothing: their answers come from the recordings that there are.
+    """
+    found = Regrading()
+    records = {(record.case, record.subject, record.round): record for record in folder.latest_records(plan)}
+    last = next((entry for entry in folder.newest_first() if isinstance(entry, JournalMark)), None)
+    is_finished = last is not None and last.kind == "end" and last.facts.get("reason") == "finished"
+    answered = list[Record]()
+    for trial in plan.trials():
+        record = records.get((trial.case.id, trial.subject.name, trial.round))
+        if record is None and not is_finished:
+            found.underived[_name(trial)] = "it has no record: the run was stopped before its end"
+        elif record is None:
+            found.diverging.append(Divergence(_name(trial), "nothing", "a record: the run has ended, and planned it"))
+        elif (wrong := _contradiction(plan, trial, record)) is not None:
+            found.diverging.append(wrong)
+        elif not record.attempted:
+            kind = record.failure.kind if record.failure else "no answer"
+            found.underived[_name(trial)] = f"it has no answer to score ({kind}): its verdict is the record's word"
+        elif isinstance(resolved, str):
+            found.underived[_name(trial)] = resolved
+        else:
+            answered.append(record)
+    if answered and not isinstance(resolved, str):
+        async for derived in _scored_again(answered, resolved, options):
+            place = derived.case, derived.subject, derived.round
+            if (scored := plan.find(*place)) is not None:
+                _compare(_name(scored), records[place], derived, found)
+    order = {_name(trial): trial.index for trial in plan.trials()}
+    found.diverging.sort(key=lambda one: order[one.trial])
+    return found
+
+
+async def _scored_again(
+    records: Sequence[Record], resolved: ResolvedPlan, options: RunOptions
+) -> AsyncIterator[Record]:
+    with tempfile.TemporaryDirectory(prefix="bakeoff-regrade-") as scratch:
+        options = replace(options, results=Path(scratch), rescore_only=True, rescore_all=True, replay="strict")
+        copy = start_run(resolved.plan, options, records, made_here=False)
+        async for record in run(resolved, replace(options, folder=copy.path)):
+            yield record
+
+
+def _contradiction(plan: Plan, trial: Trial, record: Record) -> Divergence | None:
+    """Return what a record says that cannot be true together with the plan and with its own transcript."""
+    threshold = plan.threshold_of(trial.case)
+    if record.threshold != threshold:
+        return Divergence(_name(trial), f"threshold {record.threshold}", f"threshold {threshold}, by the plan")
+    transcript = record.transcript
+    is_own = trial.subject.kind == "function"  # such a subject may make its answer of what was said
+    if transcript is not None and not is_own and not _is_said(transcript):
+        return Divergence(_name(trial), "an answer that stands nowhere in its transcript", "the transcript's own")
+    return None
+
+
+def _is_said(transcript: Transcript) -> bool:
+    """Return False if the answer is a text, and the subject said texts, none of which has it."""
+    meter = transcript.metadata.get("meter")
+    is_cut = isinstance(meter, dict) and bool(meter.keys() & {"dropped", "shortened"})  # it keeps so much, no more
+    if is_cut or not isinstance(transcript.output, str) or not transcript.output.strip():
+        return True
+    said = [part.text for step in transcript.steps for part in step.parts if isinstance(part, Text)]
+    called = [str(call.arguments) + str(call.result) for call in transcript.tool_calls]
+    return not said or any(transcript.output.strip() in text for text in ("".join(said), "\n".join(said), *called))
+
+
+def _compare(name: str, recorded: Record, derived: Record, found: Regrading) -> None:
+    """Note how the scores of one trial compare."""
+    claimed = {score.name: score for score in recorded.scores}
+    again = {score.name: score for score in derived.scores}
+    lost = {  # what could not be derived here: a judge without recordings, or a missing program
+        each: score.failure.message
+        for each, score in again.items()
+        if score.failure is not None and score.failure.kind in LOST
+        if each in claimed and claimed[each].failure is None
+    }
+    found.underived |= {f"{name}: {each}": why for each, why in lost.items()}
+    names = [each for each in {**claimed, **again} if each not in lost]
+    for each in names:
+        one, other = (_claim(scores.get(each)) for scores in (claimed, again))
+        if one != other:
+            found.diverging.append(Divergence(name, f"{each}: {one}", f"{each}: {other}"))
+            return
+    found.matched += not lost
+
+
+def _claim(score: Score | None) -> str:
+    """Return what a score says about its trial, without times and wording."""
+    if score is None:
+        return "no score"
+    if score.failure is not None:
+        return f"lost to {score.failure.kind}"
+    value = "unscored" if score.value is None else f"{score.value:.9g}"
+    counts = [f"{key} {score.metadata[key]}" for key in (UNIT_TESTS, TEST_SHARES, BROKEN) if key in score.metadata]
+    tests = score.metadata.get(TESTS)
+    tests = tests if isinstance(tests, list) else []
+    failed = [str(test.get("name")) for test in tests if isinstance(test, dict) and not test.get("passed")]
+    more = f"failed: {', '.join(sorted(failed))}" if failed else ""
+    return "; ".join(filter(None, (value, *counts, more)))
+
+
+def _name(trial: Trial) -> str:
+    return f"round {trial.round + 1} of {trial.subject.name!r} on {trial.case.id!r}"

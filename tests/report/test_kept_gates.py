@@ -1,0 +1,89 @@
+"""What was judged at the end of a run stays with it: in pages made again, in the index and in exports."""
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bakeoff.record import Record
+from bakeoff.report.exports.formats import export_run
+from bakeoff.report.gates import GateResult, gates_sentence
+from bakeoff.report.history import describe_history, judge_history
+from bakeoff.report.readers import Source, open_source
+from bakeoff.report.render.html.index_page import IndexEntry, read_file_entries, write_page_of
+from bakeoff.report.render.html.run_page import no_parts
+from bakeoff.report.render.markdown import to_markdown
+from bakeoff.storage.ledger import ShardsHere
+
+from .runs import plan_of, record_of, source, write_run
+from .suites.evals import file_bytes, suite
+
+FAILED = GateResult(option="--eval-min-score", met=False, sentence="mean score 0.5")
+
+
+def eval_file(folder: Path, **more: Any) -> Source:
+    (folder / "evals.json").write_bytes(file_bytes(suite([1.0] * 4), **more))
+    return open_source(folder / "evals.json")
+
+
+@pytest.mark.parametrize(
+    ("more", "state", "said"),
+    [
+        ({}, "passed", "scored 100.0 %"),
+        ({"complete": False}, "incomplete", "Incomplete: the run was stopped before its end"),
+        ({"gates": [FAILED]}, "failed", "The gate did not pass: --eval-min-score FAILED: mean score 0.5."),
+        ({"shards": ShardsHere(of=2, numbers=(1,))}, "incomplete", "Incomplete: shard 2 of 2 missing."),
+    ],
+)
+def test_the_page_and_the_index_of_a_file_show_its_gates_and_what_it_lacks(
+    tmp_path: Path, more: dict[str, Any], state: str, said: str
+) -> None:
+    page = write_page_of(eval_file(tmp_path, **more), None, parts=no_parts).read_text()
+    assert f"badge state-{state}" in page
+    assert said in page
+    [entry] = read_file_entries(tmp_path)
+    assert isinstance(entry, IndexEntry)
+    assert entry.state == state
+
+
+def test_exports_tell_what_is_missing(tmp_path: Path) -> None:
+    plan = plan_of(4, ["s"])
+    short = source(write_run(tmp_path / "run", plan, [record_of(trial, 1.0) for trial in [*plan.trials()][:3]]))
+    export_run(short, "csv", str(tmp_path / "run.csv"))
+    rows = list(csv.DictReader((tmp_path / "run.csv").read_text().splitlines()))
+    assert {row["ledger"] for row in rows} == {"4 trials planned: 3 passed, 1 not run"}
+    export_run(short, "badge", str(tmp_path / "run.svg"))
+    assert "100.0 % (37–100), 1 of 4 missing" in (tmp_path / "run.svg").read_text()
+    stopped = eval_file(tmp_path, complete=False)
+    export_run(stopped, "csv", str(tmp_path / "file.csv"))
+    assert "4 trials planned: 4 passed, incomplete" in (tmp_path / "file.csv").read_text()
+    export_run(stopped, "badge", str(tmp_path / "file.svg"))
+    assert ", incomplete" in (tmp_path / "file.svg").read_text()
+    assert "#2a7d2e" not in (tmp_path / "file.svg").read_text(), "it is not green"
+
+
+def test_several_gates_that_did_not_pass_are_all_named_the_worst_first() -> None:
+    passed = GateResult(option="--eval-min-pass-rate", met=True, sentence="4 of 4")
+    undecided = GateResult(option="--eval-baseline", met=None, sentence="no suite is in both runs")
+    said = gates_sentence([passed, FAILED, undecided])
+    worst = "2 of 3 gates did not pass: --eval-min-score FAILED: mean score 0.5"
+    assert said == f"{worst}; also --eval-baseline UNDECIDED."
+    assert gates_sentence([passed], ShardsHere(of=3, numbers=(2,))) == "The gate passed for shard 2 of 3 alone."
+
+
+def test_a_warning_of_a_gate_that_passed_is_in_the_first_sentence() -> None:
+    found = GateResult(option="--eval-baseline", met=True, sentence="no regression", warning="BUT 1 CASE IS WORSE")
+    assert gates_sentence([found]) == "The gate passed. BUT 1 CASE IS WORSE."
+
+
+def test_no_run_of_an_undecided_history_is_called_not_worse(tmp_path: Path) -> None:
+    plan = plan_of(12, ["s"])
+
+    def night(number: int, lost: int) -> Source:
+        records: list[Record] = [record_of(trial, 1.0, started=1e9 + number * 1e5) for trial in plan.trials()]
+        return source(write_run(tmp_path / f"night-{number}", plan, records[lost:]))
+
+    undecided = to_markdown(describe_history(judge_history([night(1, 0), night(2, 0), night(3, 4)])))
+    assert "| undecided |" in undecided
+    assert "| not worse |" not in undecided
