@@ -188,7 +188,7 @@ def test_merging_judges_all_shards_and_writes_file_and_page(tmp_path: Path, pyte
     )
     assert made.ret == 0
     made.stderr.fnmatch_lines(
-        ["*test_capitals*4*0.750*", "*--min-score passed: mean score 0.750*", "wrote all.json", "wrote all.html"]
+        ["wrote all.json", "wrote all.html", "*test_capitals*4*0.750*", "*--min-score passed: mean score 0.750*"]
     )
     assert "The gate passed. " in (pytester.path / "all.html").read_text()
     assert read_eval_file(pytester.path / "all.json").planned.planned == 4
