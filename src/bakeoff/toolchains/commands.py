@@ -77,9 +77,12 @@ def tools_of(track: Track, sandbox: Sandbox) -> BroughtFiles:
 def _tools_of(track: Track, usual_path: str) -> BroughtFiles:
     found = [path for program in track.programs if (path := program_path(program)) is not None]
     folders, roots = [Path(path).parent for path in found], [root for path in found for root in program_roots(path)]
-    # Rustup and Go put links into PATH; the compiler and its libraries are elsewhere.
+    # Rustup and Go put links into PATH; the compiler and its libraries are elsewhere. Rustup looks for them in HOME,
+    # which need not be the one that it was installed in.
+    rustup = next((home for folder in folders if (home := folder.parent.with_name(".rustup")).is_dir()), None)
+    host = os.environ if rustup is None else {"RUSTUP_HOME": str(rustup), **os.environ}
     for asked, inner in ((("rustc", "--print", "sysroot"), "bin"), (("go", "env", "GOROOT"), "bin")):
-        if asked[0] in track.programs and (said := (said_by(*asked) or "").strip()).startswith("/"):
+        if asked[0] in track.programs and (said := (said_by(*asked, env=host) or "").strip()).startswith("/"):
             folders.insert(0, Path(said) / inner)
             roots.append(Path(said))
     if "java" in track.programs:  # Debian keeps the settings of its JDK there

@@ -115,17 +115,21 @@ async def test_a_language_whose_programs_are_missing_is_left_out_with_the_way_to
     assert "is not installed: `apt-get install default-jdk-headless junit5 libassertj-core-java`" in told
 
 
-def test_compilers_in_home_are_shown_and_home_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("home", ["me", "elsewhere"])
+def test_compilers_in_home_are_shown_and_home_is_not(
+    home: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     sysroot = tmp_path / "me/.rustup/toolchains/stable"
     tools = {
         "me/.cargo/bin/cargo": "#!/bin/sh\n",
-        "me/.cargo/bin/rustc": f"#!/bin/sh\necho {sysroot}\n",
+        "me/.cargo/bin/rustc": "#!/bin/sh\necho $RUSTUP_HOME/toolchains/stable\n",
         "me/.rustup/toolchains/stable/bin/cargo": "#!/bin/sh\n",
     }
     for path in (write_files(tmp_path, tools) / name for name in tools):
         path.chmod(0o755)
-    monkeypatch.setenv("HOME", str(tmp_path / "me"))
+    monkeypatch.setenv("HOME", str(tmp_path / home))
     monkeypatch.setenv("PATH", f"{tmp_path / 'me/.cargo/bin'}:/usr/bin:/bin")
+    monkeypatch.delenv("RUSTUP_HOME", raising=False)
     brought = tools_of(RUST, choose_sandbox("process"))
     assert brought.env["PATH"].startswith(f"{sysroot}/bin:")
     assert sysroot in brought.readable
