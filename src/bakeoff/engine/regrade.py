@@ -32,7 +32,7 @@ class Divergence:
 
 @dataclass(slots=True)
 class Regrading:
-    """What became of the trials of a run when their verdicts were derived again."""
+    """The trials of a run after their verdicts were derived again."""
 
     matched: int = 0
     diverging: list[Divergence] = field(default_factory=list)

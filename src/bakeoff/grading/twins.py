@@ -77,7 +77,7 @@ class Twin(FrozenModel):
 
     file: str
     change: Change = "value"
-    """What differs in the first perturbation."""
+    """The kind of the first perturbation."""
     edits: tuple[tuple[SyntaxEdit, ...], ...]
     tests: tuple[int, ...]
     """The places of its tests in a run. A table makes several tests out of one."""

@@ -112,7 +112,7 @@ class Value:
     rank: int
     comparison: Comparison = "none"
     subject: str = ""
-    """What the assertion calls, such as `is_leap`. Values with the same subject are the most alike."""
+    """The function that the assertion calls, such as `is_leap`. Values with the same subject are the most alike."""
 
 
 @dataclass(frozen=True, slots=True)

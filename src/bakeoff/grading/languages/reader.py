@@ -37,12 +37,12 @@ class Assertion(NamedTuple):
     """One assertion of a test or of a helper."""
 
     operands: tuple[Operand, ...]
-    """What it compares."""
+    """The values that it compares."""
     flip: SyntaxEdit | None = None
     """The edit that negates a comparison."""
     comparison: Comparison = "equal"
     actual: Operand = ()
-    """What the answer gives, if the form of the assertion tells."""
+    """The value that the answer gives, if the form of the assertion tells."""
     opposite: SyntaxEdit | None = None
     """The edit that expects the opposite of a condition: no value of these languages is both true and false."""
 
@@ -57,7 +57,7 @@ class Definition(NamedTuple):
 
 @dataclass(frozen=True)
 class Language:
-    """What the tests of a language look like."""
+    """The syntax of the tests of a language."""
 
     grammar: ModuleType
     literals: Mapping[str, Kind]
