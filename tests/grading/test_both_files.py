@@ -1,13 +1,14 @@
-"""An attacker that has both test files of a grading still does not know which form of a test is true."""
+"""Attackers that read test files: one that has both files of a grading, and one that copies what its file expects."""
 
 import random
+import re
 from collections.abc import Mapping
 
 import pytest
 from bench.both_files import STRUCTURE, follow_graph, judge, synthetic
 
 from bakeoff.grading.grades import run_with_twins
-from bakeoff.grading.twins import Proposals, Twin, Twins
+from bakeoff.grading.twins import Proposals, Twin, Twins, find_twins
 from bakeoff.toolchains.outcome import TestOutcome, TestRun
 
 SUITES = [synthetic(number) for number in range(60)]
@@ -54,3 +55,53 @@ async def test_runs_that_share_all_they_see_guess_each_pair_of_values() -> None:
 
         passed += (await run_with_twins(names, twins, {"a.py": text}, forge)).ok
     assert passed <= 2
+
+
+ASSERTIONS = [[(test, at, 100 * test + 7 * at + 11) for at in range(4)] for test in range(8)]
+"""The tests of a suite, each with four assertions: its arguments, and what it expects."""
+WRITTEN = {
+    "test_a.py": ("", "def test_{}():\n", "    assert f({}, {}) == {}\n", ""),
+    "a.test.ts": ("", "it('test_{}', () => {{\n", "  expect(f({}, {})).toBe({});\n", "}});\n"),
+    "a_test.go": (
+        'package a\n\nimport "testing"\n',
+        "func Test_{}(t *testing.T) {{\n",
+        '\tif got := f({}, {}); got != {} {{\n\t\tt.Fatalf("got %d", got)\n\t}}\n',
+        "}}\n",
+    ),
+    "tests/a.rs": ("", "#[test]\nfn test_{}() {{\n", "    assert_eq!(f({}, {}), {});\n", "}}\n"),
+}
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+async def test_an_answer_that_knows_one_assertion_of_each_test_and_copies_the_others_is_caught(name: str) -> None:
+    """It passes each test in which the value that it knows is the true one, whatever the test expects besides."""
+    start, head, line, end = WRITTEN[name]
+    text = start + "".join(
+        head.format(test) + "".join(line.format(*each) for each in lines) + end.format()
+        for test, lines in enumerate(ASSERTIONS)
+    )
+
+    async def run(files: Mapping[str, str], known: tuple[int, ...]) -> TestRun:
+        written = files.get(name, text)
+        tests = [
+            TestOutcome(
+                name=title,
+                state="passed" if all(line.format(*lines[at]) in written for at in known) else "failed",
+                message="assertion failed",
+            )
+            for title, lines in zip(re.findall(r"[^ ('\n]*[tT]est_\d", written), ASSERTIONS, strict=True)
+        ]
+        return TestRun(tests=tuple(tests))
+
+    plain = await run({}, ())
+    names = [test.name for test in plain.tests]
+    for known in range(4):
+        twins = await find_twins({name: text}, plain, lambda files: run(files, (0, 1, 2, 3)))
+        assert len(twins.proven) == 8
+
+        async def copy(files: Mapping[str, str], known: int = known) -> TestRun:
+            return await run(files, (known,))
+
+        assert not (await run_with_twins(names, twins, {name: text}, copy)).ok
+        honest = await run_with_twins(names, twins, {name: text}, lambda files: run(files, (0, 1, 2, 3)))
+        assert honest.ok

@@ -396,7 +396,7 @@ def exact_proposals(name: str, text: str) -> set[str]:
         ("assert 1 <= f(2) <= 6", ["assert 1 > f(2) <= 6"]),
         ("assert f(2) in (1, 2)", []),  # whatever is equal to everything fails the negation
         ("assert f(2) == approx(3.1416, abs=0.01)", ["assert f(2) == approx(7.1416, abs=0.01)"]),
-        ("self.assertAlmostEqual(f(2), 0.25, places=2)", ["self.assertAlmostEqual(f(2), 0.65, places=2)"]),
+        ("self.assertAlmostEqual(f(2), 0.25, places=2)", ["self.assertAlmostEqual(f(2), 0.85, places=2)"]),
         ("self.assertIn(f(2), range(3, 19))", []),
     ],
 )
@@ -484,7 +484,7 @@ def passing_where_1(text: str) -> TestRun:
     return TestRun.model_validate({"tests": [{"name": name, "state": state} for name, state in named]})
 
 
-def many_twins(forms: int = 2) -> Twins:
+def many_twins(forms: int = 3) -> Twins:
     """Twelve tests in a file of twelve letters, whose twins have other digits."""
     edits = [tuple((SyntaxEdit(at, at + 1, str(form + 2)),) for form in range(forms)) for at in range(12)]
     halves = (frozenset(range(0, 12, 2)), frozenset(range(6)), frozenset((0, 1, 4, 5, 8, 9)))
@@ -502,7 +502,7 @@ async def test_claims_that_are_right_about_half_of_the_tests_are_found_out(claim
         text = files.get("a", "1" * 12)
         if claims == "one run":
             return passing_where_1("1" * 12 if runs % 2 else "0" * 12)
-        twin = "2" if runs <= 2 else "3"
+        (twin,) = set(text) - {"1"}
         believed = [("1", twin)[hashlib.sha256(f"{at} {twin}".encode()).digest()[0] % 2] for at in range(12)]
         return passing_where_1("".join("1" if text[at] == believed[at] else "0" for at in range(12)))
 

@@ -93,19 +93,19 @@ class _TwinGrading:
     run: RunAnswer
     run_shortly: RunAnswer
     pairs: list[_TwinPair] = field(default_factory=list)
-    halves: list[frozenset[int]] = field(default_factory=list)
+    halves: list[int] = field(default_factory=list)
+    """The numbers of the halves that are left, in an order that nobody knows."""
     seconds: float = 0.0
 
     async def grade(self) -> TestRun:
         while len(self.pairs) * len(self.twins.twins) < FEW:
-            await self._add_pair(dict.fromkeys(range(len(self.twins.twins)), len(self.pairs)))
+            await self._add_pair()
         doubted = frozenset(place for pair in self.pairs for place in pair.doubted)
-        second = {index: 1 for index, twin in enumerate(self.twins.twins) if doubted & set(twin.tests)}
-        if len(second) == 1:
-            doubted = (await self._add_pair(second)).doubted
+        if sum(not doubted.isdisjoint(twin.tests) for twin in self.twins.twins) == 1:
+            doubted = (await self._add_pair()).doubted
         if any(self._too_many(pair.inverted) for pair in self.pairs):
             # Whoever forges results, or guesses, does not give the same ones for other forms of the twins.
-            doubted |= (await self._add_pair(dict.fromkeys(range(len(self.twins.twins)), 1))).doubted
+            doubted |= (await self._add_pair()).doubted
         tests = tuple(self._combined(doubted))
         error = next((pair.error for pair in self.pairs if pair.error), None)
         return TestRun(tests=tests, error=error, seconds=self.seconds, tampered=self._tampered(doubted))
@@ -113,25 +113,26 @@ class _TwinGrading:
     def _too_many(self, strange: Collection[int]) -> bool:
         return len(strange) > max(1, _ACCIDENTS * len(self.twins.places()))
 
-    async def _add_pair(self, forms: Mapping[int, int], *, same_inputs: bool = False) -> _TwinPair:
-        """Run the tests twice, with the next half of the twins and with the others. `forms` are those of the twins.
+    async def _add_pair(self, *, same_inputs: bool = False) -> _TwinPair:
+        """Run the tests twice, with the next half of the twins and with the others, in a form that is drawn.
 
         The runs never overlap in time, so that neither can tell the other what it sees.
         """
         if not self.halves:
-            self.halves = random.SystemRandom().sample(self.twins.halves, len(self.twins.halves))
-        half = self.halves[-1]
+            self.halves = random.SystemRandom().sample(range(len(self.twins.halves)), len(self.twins.halves))
+        half = self.twins.halves[self.halves[-1]]
+        form = self.halves[-1] if len(self.pairs) < len(self.twins.halves) else len(self.pairs)
         halves = [half, self.twins.complement(half)]
         if same_inputs:
             halves = [frozenset(each for each in half if self.twins.twins[each].change != "input") for half in halves]
         run = self.run_shortly if same_inputs else self.run
-        runs = [await run(self.twins.perturb(self.files, each, forms)) for each in halves]
+        runs = [await run(self.twins.perturb(self.files, each, form)) for each in halves]
         self.seconds += sum(each.seconds for each in runs)
         broken = [each for each in runs if not self._is_complete(each)]
         if len(broken) == 1 and not same_inputs and broken[0].stop in ("timeout", "memory"):
             # A twin with another input may never end. It gets no new form: an answer that told new forms from old
             # ones would know the twins.
-            return await self._add_pair(forms, same_inputs=True)
+            return await self._add_pair(same_inputs=True)
         self.halves.pop()
         if broken:
             raise _BrokenError(broken[0].model_copy(update={"seconds": self.seconds}))

@@ -4,8 +4,10 @@ Graded code shares a process with its tests, so a report that everything passed 
 each grading runs the tests twice, in separate processes. In each run another half of the tests is perturbed, and
 nothing but the right answers tells which half. A test counts as passed only if it passed and its twin failed.
 
+A grading draws one of several forms of the twins. Each form changes one assertion of each test, and other forms change
+other assertions: an answer that copies what the test file expects is caught wherever it copies.
 `pair_values` pairs the values that tests expect: each takes the place of the other. So the twin of a twin is the test,
-and whoever sees both forms of all tests cannot tell which are true, except by knowing the answers.
+and whoever sees both files of a form cannot tell which values are true, except by knowing the answers.
 `candidates` proposes perturbations of one test, the best first: the paired value, an invented one, the opposite
 assertion, another input, and as the last resort a negation. Something that agrees with everything passes a test and
 fails its negation, so that a negation proves nothing.
@@ -16,6 +18,7 @@ import random
 import re
 from collections.abc import Callable, Collection, Coroutine, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from bakeoff._kernel.model import FrozenModel
@@ -48,8 +51,9 @@ _MAX_ROUNDS = 16
 _MAX_TIMEOUTS = 2  # another input may never end; finding out which one is not worth more waits
 _SLOW_SECONDS = 0.5  # a twin that waits for something that never comes; another one may fail at once
 _HALVES = 3
-_FORMS, _FORMS_OF_FEW = 2, 4  # perturbations of a test; few tests need more of them to show something
+_FORMS, _FORMS_OF_FEW = _HALVES, 4  # perturbations of a test; few tests need more of them to show something
 _MAX_MENDINGS = 10
+_WEAK = ("input", "negation")
 _PARAMETERS = re.compile(r"[\[(/]")  # what follows the name of a test that runs several times
 _OPEN, _CLOSE = "\u2039", "\u203a"
 
@@ -65,6 +69,7 @@ class Perturbation(NamedTuple):
 
     edits: tuple[SyntaxEdit, ...]
     change: Change
+    form: int = 0
 
     @property
     def proves(self) -> bool:
@@ -73,12 +78,13 @@ class Perturbation(NamedTuple):
 
 
 class Twin(FrozenModel):
-    """The perturbations of one test that the reference fails. There may be further ones, for other tries."""
+    """The perturbations of one test that the reference fails."""
 
     file: str
     change: Change = "value"
-    """The kind of the first perturbation."""
+    """The kind of the perturbations. Where some change parts and others whole values, it is the part."""
     edits: tuple[tuple[SyntaxEdit, ...], ...]
+    """The forms of the perturbed test."""
     tests: tuple[int, ...]
     """The places of its tests in a run. A table makes several tests out of one."""
 
@@ -88,7 +94,10 @@ class Twins(FrozenModel):
 
     twins: tuple[Twin, ...] = ()
     halves: tuple[frozenset[int], ...] = ()
-    """Indices of the twins that stand in for their tests in one run. The other run has all the others."""
+    """Indices of the twins that stand in for their tests in one run. The other run has all the others.
+
+    They were proven with the form of the same number.
+    """
 
     def places(self, *changes: Change) -> frozenset[int]:
         """Return the places of the tests that have a twin, or one of these kinds."""
@@ -99,21 +108,12 @@ class Twins(FrozenModel):
         """Return the places of the tests whose twins show that wrong answers fail and that right ones are needed."""
         return self.places("value", "part", "input")
 
-    def perturb(
-        self, files: Mapping[str, str], perturbed: Collection[int], forms: Mapping[int, int] | None = None
-    ) -> dict[str, str]:
-        """Return the test files with some of the twins in place of their tests.
-
-        Args:
-            files: The test files.
-            perturbed: Indices of the twins.
-            forms: Which perturbation of a twin to use, by its index, if not the first. Of fewer, it is the last.
-        """
+    def perturb(self, files: Mapping[str, str], perturbed: Collection[int], form: int = 0) -> dict[str, str]:
+        """Return the test files with this form of some twins, by their indices, in place of their tests."""
         edits: dict[str, list[SyntaxEdit]] = {}
         for index in perturbed:
             twin = self.twins[index]
-            form = min((forms or {}).get(index, 0), len(twin.edits) - 1)
-            edits.setdefault(twin.file, []).extend(twin.edits[form])
+            edits.setdefault(twin.file, []).extend(twin.edits[form % len(twin.edits)])
         return {name: with_edits(files[name], each) for name, each in edits.items()}
 
     def complement(self, half: Collection[int]) -> frozenset[int]:
@@ -121,16 +121,16 @@ class Twins(FrozenModel):
         return frozenset(range(len(self.twins))) - frozenset(half)
 
 
-def _slots(test: TestSource) -> list[Value]:
-    """Return the values to perturb, the best first: the last that is expected, and whole containers before their parts.
+def _slots(test: TestSource) -> tuple[list[Value], list[Value]]:
+    """Return the values to perturb, and the parts of these.
 
     A test that expects no value has the inputs of what must hold, or must not.
     """
     expected = [value for value in test.values if value.rank == EXPECTED]
     if not expected and not test.expects_rows:
-        return [value for value in reversed(test.values) if value.comparison in ("true", "false")]
+        return [value for value in test.values if value.comparison in ("true", "false")], []
     outer = [value for value in expected if not any(_is_inside(value, other) for other in expected)]
-    return [*reversed(outer), *(value for value in reversed(expected) if value not in outer)]
+    return outer, [value for value in expected if value not in outer]
 
 
 def _is_inside(value: Value, other: Value) -> bool:
@@ -144,12 +144,12 @@ def _place(value: Value) -> _Place:
     return value.role, value.kind, value.subject, value.text
 
 
-def pair_values(values: Sequence[Value]) -> dict[_Place, str]:
+def pair_values(values: Sequence[Value], earlier: Sequence[Mapping[_Place, str]] = ()) -> dict[_Place, str]:
     """Return, for each value, the text of another that takes its place while it takes the place of that one.
 
     Values are paired with those that are most like them: in assertions of the same kind about the same subject, and of
     the same length. Of an odd number, three stand in a ring, which looks the same in both directions. What is left over
-    is not in the result.
+    is not in the result, and nothing is paired as it was in an earlier result.
     """
     # An honest text may hold two words that are looked for; it hardly holds a word and its misspelling.
     long = [value for value in values if value.comparison == "part" and len(value.text) > _SHORT]
@@ -167,11 +167,14 @@ def pair_values(values: Sequence[Value]) -> dict[_Place, str]:
             groups.setdefault(level(value), []).append(value)
         for group in groups.values():
             for value in group:
-                near = [each for each in group if _place(each) in left and _can_swap(value, each)]
-                if _place(value) in left and near:
-                    _link(paired, value, near[0])
-                    del left[_place(value)], left[_place(near[0])]
-                elif _place(value) in left and (ring := _ring_for(value, group, paired)):
+                if _place(value) not in left:
+                    continue
+                known = {pairs.get(_place(value)) for pairs in earlier}
+                near = (each for each in group if _place(each) in left and each.text not in known)
+                if (other := next((each for each in near if _can_swap(value, each)), None)) is not None:
+                    _link(paired, value, other)
+                    del left[_place(value)], left[_place(other)]
+                elif ring := _ring_for(value, group, paired):
                     _link(paired, *ring)
                     del left[_place(value)]
     return paired
@@ -211,9 +214,12 @@ class Proposals:
         self.tests = [(name, test) for name, text in files.items() for test in _apart(find_tests(name, text))]
         self.tests += read_compiled(files)
         self._draw = draw
-        slots = [slot for _, test in self.tests for slot in _slots(test)[:1]]
         rows = [row[-1] for _, test in self.tests if test.expects_rows for row in _inner_rows(test) if row]
-        self._paired = pair_values([*slots, *rows])
+        self._slots = {id(test): draw.sample(slots := _slots(test)[0], len(slots)) for _, test in self.tests}
+        self._paired = list[dict[_Place, str]]()
+        for form in range(_FORMS_OF_FEW):
+            slots = [each[form % len(each)] for each in self._slots.values() if each]
+            self._paired.append(pair_values([*slots, *(rows if form == 0 else ())], self._paired))
         self._by_role: dict[str, dict[str, Value]] = {}
         for _, test in self.tests:
             for value in (*test.values, *(value for row in test.rows for value in row)):
@@ -223,8 +229,13 @@ class Proposals:
         """Yield perturbations of one test, the best first."""
         if test.expects_rows:
             yield from self._of_rows(test, 1, "value")
-        for slot in _slots(test)[:_MAX_VALUES]:
-            yield from self._of_slot(slot)
+        slots, found = self._slots[id(test)], dict[tuple[SyntaxEdit, ...], Perturbation]()
+        forms = [self._of_slot(slots[form % len(slots)], form) for form in range(_FORMS_OF_FEW if slots else 0)]
+        for each in (each for of_all_forms in zip_longest(*forms) for each in of_all_forms if each):
+            found.setdefault(each.edits, each)
+        yield from found.values()
+        for part in _slots(test)[1][:_MAX_VALUES]:
+            yield from self._of_slot(part)
         yield from (Perturbation((edit,), "value") for edit in reversed(test.opposites))
         for column in range(1, _TABLE_COLUMNS + 1):
             yield from self._of_rows(test, column, "input")
@@ -233,15 +244,15 @@ class Proposals:
             yield from (Perturbation((edit,), "input") for value in inputs for edit in self._other_inputs(value))
         yield from (Perturbation((edit,), "negation") for edit in reversed(test.flips))
 
-    def _of_slot(self, value: Value) -> Iterator[Perturbation]:
-        """Yield the paired value, and then invented ones."""
+    def _of_slot(self, value: Value, form: int = 0) -> Iterator[Perturbation]:
+        """Yield the value that is paired with it in a form, and then invented ones."""
         change: Change = "value" if value.comparison in ("equal", "close") else "part"
         if value.comparison in ("true", "false"):
             change = "input"
-        if (other := self._paired.get(_place(value))) is not None:
-            yield Perturbation((SyntaxEdit(value.start, value.end, other),), change)
+        if (other := self._paired[form].get(_place(value))) is not None:
+            yield Perturbation((SyntaxEdit(value.start, value.end, other),), change, form)
         for text in self._invented(value) if change != "input" else ():
-            yield Perturbation((SyntaxEdit(value.start, value.end, text),), change)
+            yield Perturbation((SyntaxEdit(value.start, value.end, text),), change, form)
 
     def _of_rows(self, test: TestSource, column: int, change: Change) -> Iterator[Perturbation]:
         """Yield perturbations of a whole table: in each row the last value is another one, or one before it."""
@@ -265,7 +276,7 @@ class Proposals:
         return [SyntaxEdit(value.start, value.end, text) for text in (*borrowed, *invented)]
 
     def _invented(self, value: Value) -> list[str]:
-        """Return values like this one. The first of them would, if it were the true one, give this one."""
+        """Return values like this one, each of which would, if it were the true one, give this one."""
         text = value.text
         if value.kind == "boolean":
             return [{"true": "false", "false": "true", "True": "False", "False": "True"}[text]]
@@ -315,8 +326,8 @@ def _other_numbers(text: str, *, far: bool) -> list[str]:
         return ["5"] if far else []
     place = digits[0 if far else -1]
     old = int(text[place])
-    others = [(old + 3) % 9 + 1] if far else [old ^ 1, *(each for each in range(2, 10) if each not in (old, old ^ 1))]
-    return [f"{text[:place]}{other}{text[place + 1 :]}" for other in others[:_FORMS_OF_FEW]]
+    others = [10 - old if old != 5 else 9] if far else dict.fromkeys((old ^ 1, (old + 5) % 10, 9 - old))
+    return [f"{text[:place]}{other}{text[place + 1 :]}" for other in others]
 
 
 def _apart(tests: Iterable[TestSource]) -> Iterator[TestSource]:
@@ -351,19 +362,21 @@ class _TwinSearch:
     tried: Perturbation = _NOTHING
 
     def wants(self, forms: int) -> bool:
-        """Tell whether to continue: until there is a perturbation that proves something, and enough of them in all."""
+        """Tell whether to continue: until there are enough perturbations."""
         return bool(self.places) and (not self.found or len(self.found) < forms)
 
     def keep(self, failures: Sequence[TestOutcome], seconds: float) -> None:
         """Keep what was tried, which the reference fails like this and which made the tests so much slower.
 
         What fails before its assertion, for example because it changed a query, proves nothing: an answer that makes
-        every assertion pass would fail it too, and look right. A negation is only kept if there is nothing better.
+        every assertion pass would fail it too, and look right. Other inputs and negations are only kept if there is
+        nothing better.
         """
         by_assertion = all(
             _BY_ASSERTION.search(test.message) and not _BEFORE_ASSERTION.search(test.message) for test in failures
         )
-        if (self.tried.change == "input" and not by_assertion) or (self.found and not self.tried.proves):
+        better = [each for each in self.found if self.tried.change == "negation" or each.change != "input"]
+        if (self.tried.change == "input" and not by_assertion) or (better and self.tried.change in _WEAK):
             return
         (self.slow if seconds >= _SLOW_SECONDS else self.found).append(self.tried)
 
@@ -374,10 +387,13 @@ class _TwinSearch:
 
     def twins(self) -> Iterator[Twin]:
         """Yield the twins that were found: one for each row of a table, so that each row is perturbed by itself."""
-        forms, rows = [each.edits for each in self.found], len(self.source.rows)
-        if not forms:
+        if not self.found:
             return
-        first = Twin(file=self.file, change=self.found[0].change, edits=tuple(forms), tests=tuple(self.places))
+        by_form = {each.form: each for each in reversed(self.found)}
+        forms = [by_form.get(each, self.found[each % len(self.found)]).edits for each in range(_FORMS_OF_FEW)]
+        rows = len(self.source.rows)
+        change = "part" if any(each.change == "part" for each in self.found) else self.found[0].change
+        first = Twin(file=self.file, change=change, edits=tuple(forms), tests=tuple(self.places))
         if len(self.places) != rows or len(forms[0]) != rows:
             yield first
             return
@@ -533,14 +549,13 @@ async def _unfit(twins: Twins, files: Mapping[str, str], plain: TestRun, run: Ru
 
     The second value is true if they break it.
     """
-    forms = _FORMS_OF_FEW if len(twins.twins) < FEW else 1
-    for number, half in enumerate(twins.halves * forms):
-        form = dict.fromkeys(range(len(twins.twins)), number // len(twins.halves))
-        halves = (half, twins.complement(half))
+    few = len(twins.twins) < FEW
+    for number, half in enumerate(twins.halves * (_FORMS_OF_FEW if few else 1)):
+        form, halves = (number // len(twins.halves) if few else number), (half, twins.complement(half))
         for perturbed in halves:
             found = await run(twins.perturb(files, perturbed, form))
             if not _is_like(found, plain):
-                return await _breaking(twins, sorted(perturbed), files, plain, run), True
+                return await _breaking(twins, form, sorted(perturbed), files, plain, run), True
             unfit = set[int]()
             wrong = {place for index in perturbed for place in twins.twins[index].tests}
             for place, (test, known) in enumerate(zip(found.tests, plain.tests, strict=True)):
@@ -557,13 +572,13 @@ async def _unfit(twins: Twins, files: Mapping[str, str], plain: TestRun, run: Ru
 
 
 async def _breaking(
-    twins: Twins, perturbed: Sequence[int], files: Mapping[str, str], plain: TestRun, run: RunReference
+    twins: Twins, form: int, perturbed: Sequence[int], files: Mapping[str, str], plain: TestRun, run: RunReference
 ) -> set[int]:
     """Return the one of these twins, which break the run together, that breaks it beside those before it."""
     fewest, most = 1, len(perturbed)
     while fewest < most:
         middle = (fewest + most) // 2
-        if _is_like(await run(twins.perturb(files, perturbed[:middle])), plain):
+        if _is_like(await run(twins.perturb(files, perturbed[:middle], form)), plain):
             fewest = middle + 1
         else:
             most = middle
