@@ -147,8 +147,7 @@ def toolchain_for(settings: Grading, sandbox: Callable[[], Sandbox], slots: int 
 
 def toolchains_for(cases: Iterable[Case], sandbox: Callable[[], Sandbox], jobs: int) -> tuple[Resource, ...]:
     """Return the resources that grade these cases, with a slot for each run that can be under way."""
-    # At least two, so that both runs of an answer that never ends have their limit at the same time.
-    slots = max(2, min(2 * jobs, os.cpu_count() or 1))
+    slots = min(2 * jobs, os.cpu_count() or 1)
     wanted: dict[str, Resource] = {}
     for case in map(graded_case, cases):
         settings = [case.settings]

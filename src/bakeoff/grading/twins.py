@@ -5,7 +5,7 @@ each grading runs the tests twice, in separate processes. In each run another ha
 nothing but the right answers tells which half. A test counts as passed only if it passed and its twin failed.
 
 A grading draws one of several forms of the twins. Each form changes one assertion of each test, and other forms change
-other assertions: an answer that copies what the test file expects is caught wherever it copies.
+other assertions: an answer that copies what the test file expects is caught if a value that it copied is drawn.
 `pair_values` pairs the values that tests expect: each takes the place of the other. So the twin of a twin is the test,
 and whoever sees both files of a form cannot tell which values are true, except by knowing the answers.
 `candidates` proposes perturbations of one test, the best first: the paired value, an invented one, the opposite
