@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from bakeoff.report.render.html.run_data import RunData
 
 _LEFT_OUT = "it is left out, and the run goes on without it"
+_INTERRUPTED = GateDecision(GateState.UNDECIDED, "the run was interrupted")
 _WORST_FIRST = (INTERRUPTED, FAILED, UNDECIDED, PASSED)
 
 
@@ -118,6 +119,12 @@ class EndedRun:
             evidence = run_evidence(self.run.summary, ending.fail_under)
         return decide_gate(replace(evidence, allowed=allowed_in(ending.allow_undecided)))
 
+    def gate_to_print(self, ending: EndingFlags) -> str:
+        """Return the gate in a sentence if it did not pass or the user set it, as first and last line; else nothing."""
+        decision, is_set = self.gate(ending), ending.fail_under is not None or ending.allow_undecided != "0"
+        is_told = not self.interrupted and (is_set or decision.state is not GateState.PASSED)
+        return str(decision) if is_told else ""
+
 
 def run_checked(
     checked: CheckedPlan, ending: EndingFlags, *, folder: RunFolder | None = None, runner: asyncio.Runner | None = None
@@ -153,7 +160,8 @@ def finish_run(
             more = what_always_failed(finished.summary), what_was_lost_unequally(finished.summary.unequal_losses)
             text = (*text, *(paragraph(each) for each in more if each))
             text = (*text, *((describe_comparisons(compared),) if compared is not None else ()))
-        print_blocks(out(), (*text, *ended.results.more))
+        gate = ended.gate_to_print(ending)
+        print_blocks(out(), (*((paragraph(gate),) if gate else ()), *text, *ended.results.more))
         print_spending(err(), finished.summary, folder)
     if interrupted:
         say(f"interrupted; continue with `{_command('resume', finished)}`")
@@ -177,7 +185,7 @@ def conclude(
             one.run.folder,
             one.run.plan,
             one.door.places(one.run.plan) if ending.github else {},
-            "" if one.interrupted else str(one.gate(ending)),
+            _INTERRUPTED if one.interrupted else one.gate(ending),
         )
         for one in runs
     ]
@@ -216,11 +224,9 @@ def conclude(
 
 
 def _print_gates(runs: Sequence[EndedRun], ending: EndingFlags) -> None:
-    """Print the gate of each run that did not pass or that the user set, as the last lines."""
-    for one in [one for one in runs if not one.interrupted]:
-        decision = one.gate(ending)
-        if decision.state is not GateState.PASSED or ending.fail_under is not None or ending.allow_undecided != "0":
-            say(f"{visible(one.run.plan.name, 80)}: {decision}" if len(runs) > 1 else str(decision))
+    for one in runs:
+        if gate := one.gate_to_print(ending):
+            say(f"{visible(one.run.plan.name, 80)}: {gate}" if len(runs) > 1 else gate)
 
 
 def _parts_with_gate(ended: EndedRun, ending: EndingFlags, data: "RunData") -> DoorParts:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from _pytest.junitxml import xml_key
+from _pytest.junitxml import LogXML, xml_key
 
 from bakeoff._kernel.text import count_of, visible, without_command
 from bakeoff.doors.pytest.options import COLLECTION, results_folder, shard_of
@@ -174,10 +174,20 @@ def _judged(
 
         summary = replace(summary, gates=judge_gates(gates, outcomes, summary))
     summary = _of_its_shard(config, summary)  # after its gates, which do not wait for the other shards
-    if config.option.eval_junit and (xml := config.stash.get(xml_key, None)) is not None:
-        for name, value in run_properties(summary):
+    if (xml := config.stash.get(xml_key, None)) is not None:
+        for name, value in run_properties(summary) if config.option.eval_junit else ():
             xml.add_global_property(name, value)
+        for gate in summary.gates:
+            _add_to_junit(xml, gate)
     return summary
+
+
+def _add_to_junit(xml: LogXML, gate: GateResult) -> None:
+    """Add a gate as a test of its own, which fails unless it passed: some programs read nothing else."""
+    for when, passed in (("call", bool(gate.met)), ("teardown", True)):
+        outcome, said = ("passed", None) if passed else ("failed", f"gate {gate.word}: {gate.sentence}")
+        place = ("gate", None, gate.option)
+        xml.pytest_runtest_logreport(pytest.TestReport(f"gate::{gate.option}", place, {}, outcome, said, when))
 
 
 def _of_its_shard(config: pytest.Config, summary: SuitesSummary) -> SuitesSummary:

@@ -87,12 +87,16 @@ class EvalHooks:
         self._forgiven = 0  # tests that failed by their scores alone, which the pass rate allows
 
     def pytest_sessionstart(self, session: pytest.Session) -> None:
-        """Replace results of an earlier session, so that they are not taken for those of this one if it dies."""
+        """Take away the results of an earlier session, so that they are not taken for those of this one if it dies."""
         option = session.config.option
-        if not self._is_worker and option.eval_json is not None and not option.collectonly:
+        if self._is_worker or option.collectonly:
+            return
+        if option.eval_json is not None:
             from bakeoff.report.suites.files import write_incomplete
 
             write_incomplete(option.eval_json)
+        for path in filter(None, (option.eval_html, self._gates and getattr(option, "xmlpath", None))):
+            Path(path).unlink(missing_ok=True)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:

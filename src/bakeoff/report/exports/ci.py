@@ -22,6 +22,7 @@ from bakeoff.plan import Case, Plan, SubjectSpec
 from bakeoff.record import Record
 from bakeoff.report.blocks import Blocks, paragraph
 from bakeoff.report.formatting import sentence
+from bakeoff.report.gates import GateDecision, GateState
 from bakeoff.report.output_files import refuse_unwritable, replace_text
 from bakeoff.report.reasons import why
 from bakeoff.report.render.markdown import to_markdown
@@ -39,13 +40,24 @@ _FAILED = (Verdict.FAIL, Verdict.TIMEOUT)
 _BROKEN = (Verdict.INFRA, Verdict.GRADER)
 
 
-def write_junit_of_all(name: str, runs: Iterable[tuple[str, str, RunRecords]], file: TextIO) -> None:
+def write_junit_of_all(name: str, runs: Iterable[tuple[str, GateDecision | None, RunRecords]], file: TextIO) -> None:
     """Write several runs to one file, each with a prefix for the names of its suites and the decision of its gate."""
     file.write(f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name={_attribute(name)}>\n')
     for prefix, gate, records in runs:
         for subject in records.judged:
-            _write_suite(f"{prefix}{subject.name}", subject, records, gate, file)
+            _write_suite(f"{prefix}{subject.name}", subject, records, str(gate or ""), file)
+        if gate is not None:
+            _write_gate(f"{prefix}gate", gate, file)
     file.write("</testsuites>\n")
+
+
+def _write_gate(name: str, gate: GateDecision, file: TextIO) -> None:
+    """Write the gate as a test of its own, which fails unless it passed: some programs read nothing else."""
+    failed = int(gate.state is not GateState.PASSED)
+    file.write(f'<testsuite name={_attribute(name)} tests="1" failures="{failed}" errors="0" skipped="0">\n')
+    file.write(f'<testcase classname={_attribute(name)} name="gate" time="0">\n')
+    file.write(f"<failure message={_attribute(str(gate))}/>\n" * failed)
+    file.write("</testcase>\n</testsuite>\n")
 
 
 def status_of(verdict: Verdict | None) -> Status:
@@ -255,7 +267,7 @@ class CiRun:
     folder: RunFolder
     plan: Plan
     places: Mapping[str, tuple[str, int]] = field(default_factory=dict)  # file and line of cases, by name
-    gate: str = ""  # the decision, in a sentence
+    gate: GateDecision | None = None
 
     def records(self) -> RunRecords:
         """Read the records that count into a temporary file; close it with `with`."""
@@ -265,7 +277,7 @@ class CiRun:
 def _with_gate(run: CiRun, records: RunRecords) -> Blocks:
     """Return the summary of a run, below the decision of its gate and above what was planned."""
     ledger = paragraph(sentence(describe(records.summary.ledger, "trial")))
-    return (*((paragraph(run.gate),) if run.gate else ()), *describe_run(run.folder.name, records), ledger)
+    return (*((paragraph(str(run.gate)),) if run.gate else ()), *describe_run(run.folder.name, records), ledger)
 
 
 def markdown_of(runs: Sequence[CiRun]) -> str:
@@ -295,7 +307,9 @@ def write_ci_outputs(
         if outputs.github:
             blocks = [block for run, records in found for block in _with_gate(run, records)]
             scores = [one.score for _, records in found for one in records.summary.judged if one.score is not None]
-            write_step_outputs(" ".join(run.gate for run in runs if run.gate), min(scores, default=None), environment)
+            write_step_outputs(
+                " ".join(str(run.gate) for run in runs if run.gate), min(scores, default=None), environment
+            )
             stream.writelines(f"{line}\n" for run, records in found for line in annotations(records, run.places))
             write_step_summary(blocks, stream, environment)
     return (outputs.junit,) if outputs.junit else ()
