@@ -41,7 +41,7 @@ from ..runs import lost, plan_of, record_of, run_of
 def junit_of(plan: Plan, records: Iterable[Record]) -> junitparser.JUnitXml:
     file = io.StringIO()
     with RunRecords(plan, records) as shelf:
-        write_junit_of_all("run", [("", "", shelf)], file)
+        write_junit_of_all("run", [("", None, shelf)], file)
     return junitparser.JUnitXml.fromstring(file.getvalue().encode())
 
 
