@@ -42,7 +42,7 @@ from bakeoff.report.compare.description import verdict_on
 from bakeoff.report.compare.within_run import describe_comparisons
 from bakeoff.report.exports.ci import CiRun, harmless_in_logs, harmless_json, markdown_of, write_ci_outputs
 from bakeoff.report.formatting import cost
-from bakeoff.report.gates import GateDecision, GateState, decide_gate
+from bakeoff.report.gates import GateDecision, GateState, decide_gate, undecided
 from bakeoff.report.render.markdown import to_markdown
 from bakeoff.report.render.terminal import print_blocks
 from bakeoff.report.run_summary import summary_blocks, summary_json
@@ -57,7 +57,6 @@ if TYPE_CHECKING:
     from bakeoff.report.render.html.run_data import RunData
 
 _LEFT_OUT = "it is left out, and the run goes on without it"
-_INTERRUPTED = GateDecision(GateState.UNDECIDED, "the run was interrupted")
 _WORST_FIRST = (INTERRUPTED, FAILED, UNDECIDED, PASSED)
 
 
@@ -119,11 +118,11 @@ class EndedRun:
             evidence = run_evidence(self.run.summary, ending.fail_under)
         return decide_gate(replace(evidence, allowed=allowed_in(ending.allow_undecided)))
 
-    def gate_to_print(self, ending: EndingFlags) -> str:
-        """Return the gate in a sentence if it did not pass or the user set it, as first and last line; else nothing."""
+    def gate_to_print(self, ending: EndingFlags, *, first: bool = False) -> str:
+        """Return the gate in a sentence: as the first line if the user set it, as the last too if not passed."""
         decision, is_set = self.gate(ending), ending.fail_under is not None or ending.allow_undecided != "0"
-        is_told = not self.interrupted and (is_set or decision.state is not GateState.PASSED)
-        return str(decision) if is_told else ""
+        is_told = is_set or (not first and decision.state is not GateState.PASSED)
+        return str(decision) if is_told and not self.interrupted else ""
 
 
 def run_checked(
@@ -160,7 +159,7 @@ def finish_run(
             more = what_always_failed(finished.summary), what_was_lost_unequally(finished.summary.unequal_losses)
             text = (*text, *(paragraph(each) for each in more if each))
             text = (*text, *((describe_comparisons(compared),) if compared is not None else ()))
-        gate = ended.gate_to_print(ending)
+        gate = ended.gate_to_print(ending, first=True)
         print_blocks(out(), (*((paragraph(gate),) if gate else ()), *text, *ended.results.more))
         print_spending(err(), finished.summary, folder)
     if interrupted:
@@ -185,7 +184,7 @@ def conclude(
             one.run.folder,
             one.run.plan,
             one.door.places(one.run.plan) if ending.github else {},
-            _INTERRUPTED if one.interrupted else one.gate(ending),
+            undecided("the run was interrupted") if one.interrupted else one.gate(ending),
         )
         for one in runs
     ]

@@ -78,6 +78,11 @@ class GateDecision(NamedTuple):
         return f"Gate {self.state}: {self.sentence}."
 
 
+def undecided(sentence: str) -> GateDecision:
+    """Return the decision about a run that lacks something, whatever its evidence would say."""
+    return GateDecision(GateState.UNDECIDED, sentence)
+
+
 class GateResult(FrozenModel):
     """The result of one of several gates of a run, as files keep it; `met` is None if the gate is undecided."""
 

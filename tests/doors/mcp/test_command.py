@@ -44,7 +44,7 @@ def test_a_failure_is_1_and_a_run_that_is_taken_up_again_is_judged_by_its_suite(
     assert done.returncode == 1, done.stderr
     assert "0.0 % (0/2)" in done.stdout
     assert "no tool was called, expected 'health / calculate-bmi'" in Path("pull-request.md").read_text()
-    assert Path("junit.xml").read_text().count("<failure ") == 1, "a test case is a case with a model"
+    assert Path("junit.xml").read_text().count("<failure ") == 2, "of the case with its model, and of the gate"
     again = bakeoff("resume", "latest")
     assert again.returncode == 1
     assert len(list(Path("mcp-report").glob("*.json"))) == 1, "its own files are replaced"
@@ -315,7 +315,9 @@ def test_one_junit_file_and_one_markdown_file_tell_of_all_suites_by_their_cells(
     suites = {suite.name: suite for suite in junitparser.JUnitXml.fromfile("all.xml")}
     assert {name: (suite.tests, suite.failures) for name, suite in suites.items()} == {
         f"mcp one: {model}": (2, 1),
+        "mcp one: gate": (1, 1),
         f"mcp two: {model}": (2, 0),
+        "mcp two: gate": (1, 0),
     }
     markdown = Path("all.md").read_text()
     assert "mcp-one" in markdown

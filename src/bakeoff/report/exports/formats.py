@@ -20,7 +20,7 @@ from bakeoff.report.exports.ci import annotations, write_junit_of_all, write_ste
 from bakeoff.report.exports.inspect_log import write_inspect_log
 from bakeoff.report.exports.tables import fields_of, rows_of, write_csv, write_parquet
 from bakeoff.report.formatting import percent, sentence
-from bakeoff.report.gates import GateDecision, GateState
+from bakeoff.report.gates import undecided
 from bakeoff.report.output_files import replace_file, replace_text
 from bakeoff.report.readers import Source
 from bakeoff.report.render.markdown import to_markdown
@@ -147,8 +147,7 @@ def _write_text(format_: ExportFormat, name: str, records: RunRecords, ledger: L
         case "csv":
             write_csv(fields_of(records.plan), rows_of(name, records, ledger), file)
         case "junit":
-            gap = GateDecision(GateState.UNDECIDED, ledger.gap) if ledger.gap else None
-            write_junit_of_all(name, [("", gap, records)], file)
+            write_junit_of_all(name, [("", undecided(ledger.gap) if ledger.gap else None, records)], file)
         case "markdown":
             file.write(to_markdown((*describe_run(name, records), paragraph(sentence(describe(ledger, "trial"))))))
         case _:  # a badge
