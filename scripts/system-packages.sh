@@ -28,6 +28,7 @@ missing_packages() {
     here go || echo golang-go
     here g++ || echo g++
     here cargo || echo cargo
+    here javac || echo default-jdk-headless
     if ! here dockerd; then
         echo docker.io
     elif ! here docker && apt-cache show docker-cli >/dev/null 2>&1; then
@@ -56,7 +57,7 @@ apt_install() {
 
 packages=$(missing_packages)
 if [ -z "$packages" ]; then
-    echo "✓ chromium, bubblewrap, docker.io, Go, g++ and cargo are here"
+    echo "✓ chromium, bubblewrap, docker.io, Go, g++, cargo and a JDK are here"
     exit 0
 fi
 
@@ -75,5 +76,5 @@ done
 if [ -n "$packages" ]; then
     [ "$require" = no ]
 else
-    echo "✓ chromium, bubblewrap, docker.io, Go, g++ and cargo are here"
+    echo "✓ chromium, bubblewrap, docker.io, Go, g++, cargo and a JDK are here"
 fi
