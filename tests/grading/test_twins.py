@@ -14,7 +14,7 @@ from bakeoff.grading.grades import RunAnswer, run_with_twins
 from bakeoff.grading.syntax import SyntaxEdit, with_edits
 from bakeoff.grading.twins import Proposals, Twin, Twins, find_twins, pair_values
 from bakeoff.grading.written_tests import ASSERTED, EXPECTED, GIVEN, Value, find_tests
-from bakeoff.toolchains.outcome import TestOutcome, TestRun
+from bakeoff.toolchains.outcome import RunStop, TestOutcome, TestRun
 
 PYTHON = """
 class TestLeap(unittest.TestCase):
@@ -476,6 +476,22 @@ async def test_a_twin_with_another_input_that_never_ends_is_left_out() -> None:
     found = await run_with_twins("abcd", twins, {"a": "1111"}, run)
     assert [test.state for test in found.tests] == ["passed"] * 4
     assert sorted(seen) == ["1122", "1122", "1211", "2211"]
+
+
+@pytest.mark.parametrize("stop", ["timeout", "memory"])
+async def test_an_answer_cannot_choose_which_twins_are_left_out(stop: RunStop) -> None:
+    """One that ends the second run of each pair, told by the clock, kept every test whose twin has another input."""
+    twin = Twin(file="a", edits=((SyntaxEdit(0, 1, "2"),),), tests=(0,), change="input")
+    for half in (frozenset[int](), frozenset({0})):
+        runs = 0
+
+        async def agree(_: Mapping[str, str]) -> TestRun:
+            nonlocal runs
+            runs += 1
+            return TestRun(stop=stop) if runs % 4 == 2 else passing_where_1("1")
+
+        found = await run_with_twins(["a"], Twins(twins=(twin,), halves=(half,)), {"a": "1"}, agree)
+        assert {test.state for test in found.tests} <= {"failed"}
 
 
 def passing_where_1(text: str) -> TestRun:

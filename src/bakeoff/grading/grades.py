@@ -113,26 +113,27 @@ class _TwinGrading:
     def _too_many(self, strange: Collection[int]) -> bool:
         return len(strange) > max(1, _ACCIDENTS * len(self.twins.places()))
 
-    async def _add_pair(self, *, same_inputs: bool = False) -> _TwinPair:
+    async def _add_pair(self, *, spared: frozenset[int] | None = None) -> _TwinPair:
         """Run the tests twice, with the next half of the twins and with the others, in a form that is drawn.
 
-        The runs never overlap in time, so that neither can tell the other what it sees.
+        The runs never overlap in time, so that neither can tell the other what it sees. Tests whose twins are
+        `spared`, after a run that did not end, are not perturbed in either.
         """
         if not self.halves:
             self.halves = random.SystemRandom().sample(range(len(self.twins.halves)), len(self.twins.halves))
         half = self.twins.halves[self.halves[-1]]
         form = self.halves[-1] if len(self.pairs) < len(self.twins.halves) else len(self.pairs)
-        halves = [half, self.twins.complement(half)]
-        if same_inputs:
-            halves = [frozenset(each for each in half if self.twins.twins[each].change != "input") for half in halves]
-        run = self.run_shortly if same_inputs else self.run
+        halves = [each - (spared or frozenset()) for each in (half, self.twins.complement(half))]
+        run = self.run if spared is None else self.run_shortly
         runs = [await run(self.twins.perturb(self.files, each, form)) for each in halves]
         self.seconds += sum(each.seconds for each in runs)
         broken = [each for each in runs if not self._is_complete(each)]
-        if len(broken) == 1 and not same_inputs and broken[0].stop in ("timeout", "memory"):
+        if len(broken) == 1 and spared is None and broken[0].stop in ("timeout", "memory"):
             # A twin with another input may never end. It gets no new form: an answer that told new forms from old
-            # ones would know the twins.
-            return await self._add_pair(same_inputs=True)
+            # ones would know the twins. Twins of the run that did end stay: to be rid of them is not for answers.
+            suspects = halves[runs.index(broken[0])]
+            inputs = frozenset(each for each in suspects if self.twins.twins[each].change == "input")
+            return await self._add_pair(spared=inputs)
         self.halves.pop()
         if broken:
             raise _BrokenError(broken[0].model_copy(update={"seconds": self.seconds}))
@@ -182,12 +183,13 @@ class _TwinGrading:
     def _combined(self, doubted: Collection[int]) -> Iterator[TestOutcome]:
         proven = frozenset(place for pair in self.pairs for place in pair.perturbed)
         left_out = self.twins.places() - proven  # of a run that did not end; an answer may have seen to that
+        untrusted = bool(doubted) or not proven or self._too_many(left_out)
         for place, name in enumerate(self.names):
             shown = [pair.tests[place] for pair in self.pairs]
             test = next((each for each in shown if each.state != "passed"), shown[0])
             if test.state == "passed" and place in doubted:
                 test = TestOutcome(name=name, state="failed", message=PASSES_ANYHOW)
-            elif test.state == "passed" and place not in proven and (doubted or self._too_many(left_out)):
+            elif test.state == "passed" and place not in proven and untrusted:
                 test = TestOutcome(name=name, state="failed", message=_UNTRUSTED)
             yield test.model_copy(update={"name": name})
 
