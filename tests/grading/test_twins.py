@@ -609,6 +609,19 @@ async def test_who_claims_everything_first_and_tells_the_runs_apart_then_passes_
     assert {test.state for test in run.tests} == {"failed"}
 
 
+async def test_an_answer_that_remembers_forms_gets_no_second_try_to_tell_the_true_one_by() -> None:
+    """The true form of its one unsolved test is the one that it sees again. No right answer passes another value."""
+    seen: list[str] = []
+
+    async def remember(files: Mapping[str, str]) -> TestRun:
+        text = files.get("a", "1" * 12)
+        seen.append(text[0])
+        return passing_where_1(f"{int(len(seen) < 3 or text[0] in seen[:2])}{text[1:]}")
+
+    found = await run_with_twins("abcdefghijkl", many_twins(), {"a": "1" * 12}, remember)
+    assert [test.state for test in found.tests] == ["failed", *["passed"] * 11]
+
+
 async def test_the_second_try_counts_for_every_test() -> None:
     """One doubted test gets its second try; tests that pass together with their twins there are not forgiven."""
     runs = 0
@@ -621,8 +634,10 @@ async def test_the_second_try_counts_for_every_test() -> None:
         runs += 1
         return await runs_of(lying)(files)
 
-    names = [f"test_{letter}" for letter in "abcde"]
-    run = await run_with_twins(names, await twins_of_suite(), {"test_a.py": SUITE}, count)
+    names, twins = [f"test_{letter}" for letter in "abcde"], await twins_of_suite()
+    parts = [twin.model_copy(update={"change": "part"}) for twin in twins.twins]
+    twins = twins.model_copy(update={"twins": tuple(parts)})
+    run = await run_with_twins(names, twins, {"test_a.py": SUITE}, count)
     assert runs == 4
     assert {test.state for test in run.tests} == {"failed"}
 
