@@ -291,4 +291,6 @@ def is_protected_name(path: str) -> bool:
     tool = matches(path, _TOOL_NAMES) or pure.stem in _TEST_RUNNERS
     # Beside the solution it would be imported instead of the standard library's module, also by the tests.
     standard = pure.suffix == ".py" and pure.stem in sys.stdlib_module_names
-    return hidden or tool or standard or bool(_TOOL_FOLDERS & set(pure.parts[:-1])) or is_test_name(path)
+    # A folder in the place of a test file, such as one that a runner adds, would keep every test from running.
+    test = any("." in part and is_test_name(part) for part in pure.parts[:-1]) or is_test_name(path)
+    return hidden or tool or standard or test or bool(_TOOL_FOLDERS & set(pure.parts[:-1]))
