@@ -91,23 +91,20 @@ def what_controls_show(summary: Summary, cells_of: CellsOf) -> str:
 
 
 def _named(cases: Sequence[str]) -> str:
-    named = ", ".join(visible(case, _NAME) for case in cases[:_MAX_NAMED])
-    return f"{count_of(len(cases), 'case')} ({named}{', …' if len(cases) > _MAX_NAMED else ''})"
+    return f"{count_of(len(cases), 'case')} ({_first([visible(case, _NAME) for case in cases])})"
+
+
+def _first(texts: Sequence[str]) -> str:
+    return ", ".join([*texts[:_MAX_NAMED], *(["…"] if len(texts) > _MAX_NAMED else [])])
 
 
 def what_is_unfit(summary: Summary) -> str:
     """Name the cases whose own reference fails some of their tests; nothing if there are none."""
     if not summary.unfit:
         return ""
-    named = [
-        f"{visible(one.case, _NAME)} ({one.broken:,}{f' of {one.tests:,}' if one.tests else ''})"
-        for one in summary.unfit[:_MAX_NAMED]
-    ]
-    more = ", …" if len(summary.unfit) > _MAX_NAMED else ""
-    verb = "is" if len(summary.unfit) == 1 else "are"
-    return (
-        f"{count_of(len(summary.unfit), 'case')} {verb} unfit, as the reference fails tests: {', '.join(named)}{more}."
-    )
+    tests = {one.case: f"{one.broken:,}{f' of {one.tests:,}' if one.tests else ''}" for one in summary.unfit}
+    named = _first([f"{visible(case, _NAME)} ({broken})" for case, broken in tests.items()])
+    return f"{count_of(len(tests), 'case is', 'cases are')} unfit, as the reference fails tests: {named}."
 
 
 def what_is_missing(summary: Summary) -> str:
@@ -169,9 +166,8 @@ def _corrected(summary: Summary, judgements: Judgements) -> str | None:
     if len(names) == 2:
         return f"Corrected by labels, {_corrected_pair(names, [known[name].value for name in names], judgements)}."
     around = f" ({span(known[names[0]].interval)})" if len(names) == 1 else ""
-    more = ", …" if len(names) > _MAX_NAMED else ""
-    scores = ", ".join(f"{visible(name, _NAME)} {percent(known[name].value)}" for name in names[:_MAX_NAMED])
-    return f"Corrected by labels: {scores}{around}{more}."
+    scores = _first([f"{visible(name, _NAME)} {percent(known[name].value)}" for name in names])
+    return f"Corrected by labels: {scores}{around}."
 
 
 def _corrected_pair(names: Sequence[str], values: Sequence[float], judgements: Judgements) -> str:
@@ -332,12 +328,10 @@ def _names(subjects: Sequence[SubjectSummary]) -> str:
 
 
 def _scores(subjects: Sequence[SubjectSummary]) -> str:
-    more = ", …" if len(subjects) > _MAX_NAMED else ""
-    return ", ".join(f"{_name(one)} {percent(one.score)}" for one in subjects[:_MAX_NAMED]) + more
+    return _first([f"{_name(one)} {percent(one.score)}" for one in subjects])
 
 
 def _scores_only(subjects: Sequence[SubjectSummary]) -> str:
     if len(subjects) == 2:
         return " and ".join(percent(one.score) for one in subjects)
-    more = ", …" if len(subjects) > _MAX_NAMED else ""
-    return ", ".join(percent(one.score) for one in subjects[:_MAX_NAMED]) + more
+    return _first([percent(one.score) for one in subjects])

@@ -44,19 +44,18 @@ UNIT_TESTS_COLUMN = Column(
 SHARE_COLUMNS = (
     Column("Visible", align="end", help="tests that passed, of those that the subject saw"),
     Column("Hidden", align="end", help="tests that passed, of those that were hidden from it"),
-    Column(
-        "Difference", align="end", short="Diff.", help="visible minus hidden, in points: hard-coded answers gain it"
-    ),
+    Column("Difference", "end", "visible minus hidden, in points: hard-coded answers gain it", short="Diff."),
 )
 """Headings of the scores on visible and hidden tests; `share_cells` has the values."""
 
 
 def score_cells(summary: SubjectSummary, threshold: float | None) -> tuple[Value, ...]:
-    """Return a subject's values for `SCORE_COLUMNS`."""
+    """Return a subject's values for `SCORE_COLUMNS`. Without a threshold nothing passes or fails."""
+    passed = UNKNOWN if threshold is None else f"{summary.passed:,}"
     return (
         Datum(percent(summary.score), sort=summary.score, tone="strong"),
         interval_datum(summary.score, summary.interval),
-        passed_datum(summary, threshold),
+        Datum(f"{passed}/{summary.judged:,}", sort=summary.passed),
         losses(summary),
         Datum(cost(summary.spent.cost, estimated=bool(summary.estimated)), sort=summary.spent.cost),
         Datum(duration(summary.seconds), sort=summary.seconds),
@@ -65,11 +64,9 @@ def score_cells(summary: SubjectSummary, threshold: float | None) -> tuple[Value
 
 def unit_tests_datum(summary: SubjectSummary) -> Datum:
     """Return the share of unit tests that passed."""
-    found = summary.unit_tests
-    share = found.share if found else None
-    return Datum(
-        percent(share), sort=share, note=f"{found.passed:,} of {count_of(found.total, 'test')}" if found else ""
-    )
+    if (found := summary.unit_tests) is None:
+        return Datum(UNKNOWN)
+    return Datum(percent(found.share), sort=found.share, note=f"{found.passed:,} of {count_of(found.total, 'test')}")
 
 
 def proven_note(known: Iterable[ProvenTests | None]) -> Iterator[str]:
@@ -112,12 +109,6 @@ def interval_datum(score: float | None, interval: Interval | None) -> Datum:
         span=None if score is None else TextSpan(score, low, high),
         note=interval.method if interval else "fewer than two cases were scored",
     )
-
-
-def passed_datum(summary: SubjectSummary, threshold: float | None) -> Datum:
-    """Return the trials that passed, of those that were scored. Without a threshold nothing passes or fails."""
-    passed = UNKNOWN if threshold is None else f"{summary.passed:,}"
-    return Datum(f"{passed}/{summary.judged:,}", sort=summary.passed)
 
 
 def losses(summary: SubjectSummary) -> Datum:
@@ -175,11 +166,5 @@ def tradeoff_plots(
 
 
 def _point(subject: SubjectSummary, x: float, x_interval: Interval | None) -> Point:
-    interval = subject.interval
-    return Point(
-        x=x,
-        y=subject.score or 0.0,
-        label=visible(subject.subject, _NAME),
-        x_interval=x_interval.ends if x_interval else None,
-        y_interval=interval.ends if interval else None,
-    )
+    across, up = (interval.ends if interval else None for interval in (x_interval, subject.interval))
+    return Point(x, subject.score or 0.0, visible(subject.subject, _NAME), across, up)

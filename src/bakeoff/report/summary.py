@@ -13,18 +13,7 @@ from pydantic import Field
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import visible
 from bakeoff.plan import CLUSTER_TAG, CONTROLS, PassRule, Plan, SubjectSpec
-from bakeoff.record import (
-    BROKEN,
-    NO_USAGE,
-    OPENED,
-    Answers,
-    Failure,
-    ProvenTests,
-    Record,
-    TestShares,
-    UnitTests,
-    Usage,
-)
+from bakeoff.record import BROKEN, NO_USAGE, OPENED, Answers, Failure, ProvenTests, Record, TestShares, UnitTests, Usage
 from bakeoff.report.reasons import normalised
 from bakeoff.stats.cells import CaseKey, Cell, Cells
 from bakeoff.stats.gates import Losses, unequal_losses
@@ -49,8 +38,6 @@ AmountsByUnit = dict[str, tuple[int, float]]
 """The number of trials and the sum of an amount, by case, or by cluster if cases are tagged."""
 
 Outcome = Literal["passed", "failed", "incomplete", "recorded"]
-
-_UNPAID = (Verdict.INFRA, Verdict.GRADER)  # a budget is nobody's doing
 
 _COUNTED = ("requests", "input", "output", "cache_read", "cache_write", "reasoning")
 
@@ -84,11 +71,7 @@ def losses_of(subjects: "Iterable[SubjectSummary]") -> dict[str, Losses]:
 
     Controls are left out, because they are not compared.
     """
-    return {
-        one.subject: Losses(one.finished, sum(one.verdicts.get(kind, 0) for kind in _UNPAID))
-        for one in subjects
-        if not one.control
-    }
+    return {one.subject: Losses.of(one.verdicts) for one in subjects if not one.control}
 
 
 class Loss(FrozenModel):

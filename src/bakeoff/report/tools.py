@@ -4,8 +4,8 @@ import difflib
 import json
 import textwrap
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from itertools import groupby, islice
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, groupby, islice, starmap
 from typing import Any
 
 from bakeoff._kernel.text import count_of, visible
@@ -171,16 +171,10 @@ def listing_blocks(snapshot: Snapshot, *, whole: bool) -> Iterator[Block]:
         if whole and server.instructions:
             yield from _text("instructions", server.instructions)
         if whole:
-            for tool_name, tool in server.tools.items():
-                yield from _whole_tool(tool_name, tool)
+            yield from chain.from_iterable(starmap(_whole_tool, server.tools.items()))
         elif server.tools:
-            yield Table(
-                columns("tool", "parameters", "description"),
-                tuple(
-                    (Quote(tool_name), Quote(_signature(tool)), Quote(_first_line(tool.description)))
-                    for tool_name, tool in server.tools.items()
-                ),
-            )
+            tools = ((name, _signature(tool), _first_line(tool.description)) for name, tool in server.tools.items())
+            yield _quotes(("tool", "parameters", "description"), tools)
         yield from _others(server)
 
 
@@ -193,18 +187,12 @@ def _whole_tool(name: str, tool: ToolEntry) -> Iterator[Block]:
     if not parameters:
         return
     needed = required_by(tool.inputSchema)
-    yield Table(
-        columns("parameter", "type", "required", "description"),
-        tuple(
-            (
-                Quote(parameter),
-                Quote(_type(resolved(schema, tool.inputSchema))),
-                "yes" if parameter in needed else "",
-                Quote(_first_line(str(resolved(schema, tool.inputSchema).get("description") or ""))),
-            )
-            for parameter, schema in parameters.items()
-        ),
-    )
+    rows = []
+    for parameter, schema in parameters.items():
+        found = resolved(schema, tool.inputSchema)
+        about = Quote(_first_line(str(found.get("description") or "")))
+        rows.append((Quote(parameter), Quote(_type(found)), "yes" if parameter in needed else "", about))
+    yield Table(columns("parameter", "type", "required", "description"), tuple(rows))
 
 
 def _text(title: str, text: str) -> Iterator[Block]:
@@ -215,23 +203,16 @@ def _text(title: str, text: str) -> Iterator[Block]:
 
 def _others(server: ServerEntry) -> Iterator[Block]:
     """Describe the resources and prompts of a server."""
-    resources = [*server.resources.items(), *server.resourceTemplates.items()]
-    if resources:
-        yield Table(
-            columns("resource", "type", "description"),
-            tuple(
-                (Quote(uri), Quote(each.mimeType), Quote(_first_line(each.description or each.title or each.name)))
-                for uri, each in resources
-            ),
-        )
+    if resources := [*server.resources.items(), *server.resourceTemplates.items()]:
+        about = ((uri, one.mimeType, _first_line(one.description or one.title or one.name)) for uri, one in resources)
+        yield _quotes(("resource", "type", "description"), about)
     if server.prompts:
-        yield Table(
-            columns("prompt", "arguments", "description"),
-            tuple(
-                (Quote(name), Quote(_arguments(each)), Quote(_first_line(each.description)))
-                for name, each in server.prompts.items()
-            ),
-        )
+        prompts = ((name, _arguments(one), _first_line(one.description)) for name, one in server.prompts.items())
+        yield _quotes(("prompt", "arguments", "description"), prompts)
+
+
+def _quotes(titles: Iterable[str], rows: Iterable[tuple[str, ...]]) -> Table:
+    return Table(columns(*titles), tuple(tuple(map(Quote, row)) for row in rows))
 
 
 def _signature(tool: ToolEntry) -> str:

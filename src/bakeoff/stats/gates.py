@@ -17,6 +17,7 @@ from bakeoff.stats.cells import CaseKey, Cell, Cells
 from bakeoff.stats.comparison import REVERSAL, Comparison, at_holm_levels, compare, holm
 from bakeoff.stats.intervals import ALPHA, Interval
 from bakeoff.stats.within_cases import WithinChange, change_within
+from bakeoff.verdict import Verdict
 
 MAX_LOST = 0.05
 """The share of an arm's trials that may be lost before the rest is no longer a fair sample."""
@@ -53,6 +54,12 @@ class Losses:
     trials: int
     lost: int
     to: str = "infrastructure"
+
+    @classmethod
+    def of(cls, verdicts: Mapping[Verdict, int]) -> Self:
+        """Count finished trials by their verdicts. One that a budget stopped is nobody's doing."""
+        lost = verdicts.get(Verdict.INFRA, 0) + verdicts.get(Verdict.GRADER, 0)
+        return cls(sum(verdicts.values()), lost)
 
     @classmethod
     def total(cls, arms: Sequence[Self]) -> Self:

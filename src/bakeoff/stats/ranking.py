@@ -12,12 +12,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from bakeoff._kernel.model import FrozenModel
-from bakeoff.stats.cells import (
-    CaseKey,
-    Cells,
-    moments_of,
-    single_pass_or_fail,
-)
+from bakeoff.stats.cells import CaseKey, Cells, moments_of, single_pass_or_fail
 from bakeoff.stats.comparison import compare, holm, reversal_p_value
 from bakeoff.stats.differences import Change, change_of, sign_flip_p_values, zero_p_value
 from bakeoff.stats.intervals import ALPHA, Interval, score_interval

@@ -102,13 +102,9 @@ class SequentialTest:
         above, below, *within = self._rejected
         if within and all(within):
             return SequentialDecision.EQUIVALENT  # first: a difference within the margin does not matter
-        return (
-            SequentialDecision.IMPROVED
-            if above
-            else SequentialDecision.REGRESSED
-            if below
-            else SequentialDecision.UNDECIDED
-        )
+        if above:
+            return SequentialDecision.IMPROVED
+        return SequentialDecision.REGRESSED if below else SequentialDecision.UNDECIDED
 
     @property
     def units(self) -> int:

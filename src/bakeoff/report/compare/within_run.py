@@ -152,11 +152,10 @@ STOPPED_NOTE = (
 def describe_comparisons(compared: Comparisons) -> Section:
     """Return the verdict and the anytime-valid interval of every pair."""
     level = f"{100 * (1 - compared.alpha):g} %"
+    about = "the subject that is named first minus the other, in points"
     titles = (
         Column("Verdict"),
-        Column(
-            "Difference", align="end", short="Diff.", help="the subject that is named first minus the other, in points"
-        ),
+        Column("Difference", align="end", short="Diff.", help=about),
         Column(f"{level} interval", align="end", short=f"{level}\ninterval", help="anytime-valid, in points"),
         Column("Cases", align="end", help="compared, in the random order of the plan's seed"),
     )
@@ -166,10 +165,8 @@ def describe_comparisons(compared: Comparisons) -> Section:
 
 
 def _decision_row(pair: PairDecision) -> tuple[Value, ...]:
-    ahead = pair.difference is not None and pair.difference > 0
-    turned = pair.decision is SequentialDecision.IMPROVED or (
-        ahead and pair.decision is not SequentialDecision.REGRESSED
-    )
+    improved, regressed = SequentialDecision.IMPROVED, SequentialDecision.REGRESSED
+    turned = pair.decision is improved or ((pair.difference or 0.0) > 0 and pair.decision is not regressed)
     first, second = (pair.second, pair.first) if turned else (pair.first, pair.second)
     sign = 1 if turned else -1  # the difference of a pair is its second subject minus its first
     bounds = sorted((sign * pair.interval.low, sign * pair.interval.high)) if pair.interval else None
@@ -209,8 +206,7 @@ def _decision_notes(compared: Comparisons) -> Iterator[Phrase]:
     yield (
         "Differences are the subject that is named first minus the other, in points. Their intervals are "
         "anytime-valid: looking after every case and stopping because of what was seen do not make them wrong in more "
-        "than "
-        f"{100 * compared.alpha:g} % of runs{every}."
+        f"than {100 * compared.alpha:g} % of runs{every}."
     )
     for reason in sorted({pair.refused for pair in compared.pairs if pair.refused is not None}):
         yield sentence(reason)
@@ -323,25 +319,14 @@ def tag_section(plan: Plan, cells_of: CellsOf, subjects: Sequence[str]) -> Secti
     for one in scores:
         rows.setdefault(one.tag, []).append(one)
     single = len(shown) == 1
-    titles = (
-        *columns("Tag", "Cases>"),
-        *(
-            column
-            for subject in shown
-            for column in (
-                Column("Score" if single else subject, align="end", help="the mean over the cases with this tag"),
-                Column("95 % interval", align="end", short="95 %\ninterval", drop=2),
-            )
-        ),
-    )
-    table = Table(
-        titles,
-        tuple(
-            (Quote(tag), max(one.cases for one in row), *(value for one in row for value in one.values()))
-            for tag, row in rows.items()
-        ),
-        "Score by tag, with its interval",
-    )
+    titles = [*columns("Tag", "Cases>")]
+    for subject in shown:
+        score = Column("Score" if single else subject, align="end", help="the mean over the cases with this tag")
+        titles += (score, Column("95 % interval", align="end", short="95 %\ninterval", drop=2))
+    cells: list[tuple[Value, ...]] = []
+    for tag, row in rows.items():
+        cells.append((Quote(tag), max(one.cases for one in row), *(value for one in row for value in one.values())))
+    table = Table(tuple(titles), tuple(cells), "Score by tag, with its interval")
     lead = "Intervals are not adjusted for the number of tags: one of twenty misses by chance."
     if few := sorted({one.tag for one in scores if one.interval and not one.interval.promised}):
         which = "all" if len(few) == len(rows) else f"{len(few):,} of {len(rows):,}"

@@ -73,14 +73,9 @@ def _write_suite(name: str, spec: SubjectSpec, records: RunRecords, gate: str, f
     subject = spec.name
     cases = records.cases_of(subject)
     statuses = [status_of(records.case_verdict(subject, case.id).verdict) for case in cases]
-    counts = {
-        "tests": len(statuses),
-        "failures": statuses.count("failure"),
-        "errors": statuses.count("error"),
-        "skipped": statuses.count("skipped"),
-    }
-    numbers = " ".join(f'{key}="{count}"' for key, count in counts.items())
-    file.write(f"<testsuite name={_attribute(name)} {numbers}>\n")
+    kinds: dict[str, Status] = {"failures": "failure", "errors": "error", "skipped": "skipped"}
+    counts = "".join(f' {key}="{statuses.count(status)}"' for key, status in kinds.items())
+    file.write(f'<testsuite name={_attribute(name)} tests="{len(statuses)}"{counts}>\n')
     file.write(_property_lines(_suite_properties(spec, records, gate)))
     for case, status in zip(cases, statuses, strict=True):
         file.writelines(_test_case(name, case, subject, status, records))

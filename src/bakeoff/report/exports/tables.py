@@ -12,10 +12,10 @@ import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import chain, count
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TextIO
 
+from bakeoff._kernel.text import free_name
 from bakeoff.errors import UsageError
 from bakeoff.plan import Plan
 from bakeoff.record import Failure, Phase, Record, Transcript, Usage
@@ -142,13 +142,9 @@ def rows_of(name: str, run_records: RunRecords, ledger: Ledger | None = None) ->
 
 def unique_names(names: Sequence[str]) -> list[str]:
     """Return the names, with numbers added to repeated ones."""
-    taken: set[str] = set()
-    found = []
+    found: list[str] = []
     for name in names:
-        numbered = (f"{name} {number}" for number in count(2))
-        free = next(one for one in chain([name], numbered) if one not in taken and (one == name or one not in names))
-        taken.add(free)
-        found.append(free)
+        found.append(free_name(name, {*found} | ({*names} - {name}), "{} {}"))
     return found
 
 

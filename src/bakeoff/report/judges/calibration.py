@@ -143,25 +143,20 @@ class Judgements:
         drawn = {place: max(given.values(), key=lambda label: label.time) for place, given in sampled.items()}
         counts = Counter(label.stratum for label in drawn.values())
         weights = {place: max(1.0, label.size / counts[label.stratum]) for place, label in drawn.items()}
-        trials = []
-        for one in scored:
-            given = sampled.get(one.place)
-            trials.append(
-                JudgedTrial(
-                    case=self._key(one),
-                    score=one.score,
-                    stratum=strata.of(one.score),
-                    label=settled(given.values()) if given else None,
-                    weight=weights.get(one.place, 1.0),
-                    cluster=self._clusters.get(one.case),
-                    skipped=one.place in skipped,
-                )
+        trials = [
+            JudgedTrial(
+                case=self._key(one),
+                score=one.score,
+                stratum=strata.of(one.score),
+                label=settled(sampled[one.place].values()) if one.place in sampled else None,
+                weight=weights.get(one.place, 1.0),
+                cluster=self._clusters.get(one.case),
+                skipped=one.place in skipped,
             )
-        lost = [
-            JudgedTrial(self._key(one), 0.0, cluster=self._clusters.get(one.case))
-            for one in self._unanswered.get(subject, ())
+            for one in scored
         ]
-        return trials + lost
+        lost = self._unanswered.get(subject, ())
+        return trials + [JudgedTrial(self._key(one), 0.0, cluster=self._clusters.get(one.case)) for one in lost]
 
     def _key(self, one: Judgement) -> CaseKey:
         return self._keys.get(one.case) or CaseKey(one.case)
@@ -232,10 +227,8 @@ def _row(one: Calibration) -> tuple[Value, ...]:
 
 
 def _notes(calibrations: Sequence[Calibration], run: str) -> Iterable[Phrase]:
-    methods = sorted(
-        {one.corrected.interval.method for one in calibrations if one.corrected and one.corrected.interval}
-    )
-    if methods:
+    known = [one.corrected.interval for one in calibrations if one.corrected]
+    if methods := sorted({interval.method for interval in known if interval}):
         yield f"Corrected by labels of people; {', '.join(methods)}. The interval includes the judge's own error."
     if skipped := sum(one.skipped for one in calibrations):
         yield f"People skipped {count_of(skipped, 'answer')}; above 10 % of those seen, the score is marked."
@@ -300,17 +293,9 @@ def by_labels(compared: Comparison, pairs: Sequence[CalibratedPair]) -> Comparis
     corrected = pairs[0].corrected if len(pairs) == 1 and pairs[0].alone else None
     if corrected is None:
         return compared
-    return compared.model_copy(
-        update={
-            "baseline": corrected.baseline,
-            "candidate": corrected.candidate,
-            "difference": corrected.difference,
-            "interval": corrected.interval,
-            "inner": corrected.inner,
-            "p_value": corrected.p_value,
-            "test": "t of the corrected scores",
-        }
-    )
+    names = ("baseline", "candidate", "difference", "interval", "inner", "p_value")
+    found = {name: getattr(corrected, name) for name in names}
+    return compared.model_copy(update={**found, "test": "t of the corrected scores"})
 
 
 def refusal(pairs: Sequence[CalibratedPair], sources: Sequence[str]) -> str | None:

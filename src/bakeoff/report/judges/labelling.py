@@ -48,21 +48,9 @@ class SampledAnswer:
 
     def labelled(self, time: float, labeller: str, label: Choice | None, note: str = "") -> Label:
         """Return what one person says of it; None takes an earlier label back."""
-        return Label(
-            time=time,
-            labeller=labeller,
-            scorer=self.scorer,
-            case=self.record.case,
-            subject=self.record.subject,
-            round=self.record.round,
-            attempt_key=self.record.attempt_key,
-            answer=self.answer,
-            judged=self.judged,
-            stratum=self.stratum,
-            size=self.size,
-            label=label,
-            note=note,
-        )
+        drawn = {name: getattr(self, name) for name in ("scorer", "answer", "judged", "stratum", "size")}
+        trial = {name: getattr(self.record, name) for name in ("case", "subject", "round", "attempt_key")}
+        return Label(time=time, labeller=labeller, label=label, note=note, **drawn, **trial)
 
 
 def read_judgements(folder: RunFolder, plan: Plan, scorer: str | None = None) -> Judgements:

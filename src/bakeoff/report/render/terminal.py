@@ -6,18 +6,7 @@ from rich.table import Table as Grid
 from rich.text import Text as Line
 
 from bakeoff._kernel.text import visible
-from bakeoff.report.blocks import (
-    Block,
-    Blocks,
-    BulletList,
-    Code,
-    Facts,
-    Heading,
-    Report,
-    Table,
-    TextBlock,
-    text_blocks,
-)
+from bakeoff.report.blocks import Block, Blocks, BulletList, Code, Facts, Heading, Report, Table, TextBlock, text_blocks
 from bakeoff.report.render.text_tables import TextTable, fit_table, plain_text, split_table
 
 _STYLES = {

@@ -25,13 +25,7 @@ from bakeoff.report.blocks import (
 )
 from bakeoff.report.formatting import NO_INTERVAL, UNKNOWN, cost, duration, percent, sentence
 from bakeoff.report.gates import GATE_TONES, gates_sentence, worst_last
-from bakeoff.report.suites.numbers import (
-    MAX_NOT_PASSED,
-    MAX_WORST,
-    SuiteNumbers,
-    SuitesSummary,
-    why_not,
-)
+from bakeoff.report.suites.numbers import MAX_NOT_PASSED, MAX_WORST, SuiteNumbers, SuitesSummary, why_not
 from bakeoff.report.suites.outcomes import EvalOutcome
 from bakeoff.stats.intervals import Interval
 from bakeoff.storage.ledger import describe
@@ -40,6 +34,12 @@ WORST = 3
 """Cases of a suite that the summary names."""
 
 _MAX_WORST = 15
+_COUNTS = (
+    ("recorded", "case is only recorded: it has no threshold", "cases are only recorded: they have no threshold"),
+    ("unscored", "score is missing, and the mean is without it", "scores are missing, and means are without them"),
+    ("grader_errors", "scorer broke", "scorers broke"),
+    ("timeouts", "round ran out of time, which scores 0", "rounds ran out of time, which scores 0"),
+)
 _MAX_NAME_LENGTH = 200
 
 
@@ -112,8 +112,7 @@ def _suites(summary: SuitesSummary) -> Table:
     """Return a row for each suite and one for all; text leaves out columns without any value."""
     usage = summary.numbers.usage
     titles = (
-        Column("Suite"),
-        Column("Cases", align="end"),
+        *columns("Suite", "Cases>"),
         Column("Score", align="end", help="the mean over cases of the mean over rounds"),
         Column("95 % interval", align="end"),
         Column("Passed", align="end", help="of the cases that were judged"),
@@ -176,21 +175,7 @@ def notes(summary: SuitesSummary) -> Iterator[str]:
         from bakeoff.report.compare.within_run import STOPPED_NOTE
 
         yield STOPPED_NOTE.removesuffix(".")
-    counted = (
-        (
-            total.recorded,
-            "case is only recorded: it has no threshold",
-            "cases are only recorded: they have no threshold",
-        ),
-        (
-            total.unscored,
-            "score is missing, and the mean is without it",
-            "scores are missing, and means are without them",
-        ),
-        (total.grader_errors, "scorer broke", "scorers broke"),
-        (total.timeouts, "round ran out of time, which scores 0", "rounds ran out of time, which scores 0"),
-    )
-    yield from (f"{number:,} {one if number == 1 else many}" for number, one, many in counted if number)
+    yield from (count_of(number, one, many) for name, one, many in _COUNTS if (number := getattr(total, name)))
     if unequal := summary.tallies.unequal_losses():
         from bakeoff.report.answer import what_was_lost_unequally  # most sessions have nothing to answer
 

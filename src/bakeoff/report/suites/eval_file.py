@@ -42,15 +42,7 @@ from bakeoff.verdict import Verdict
 FORMAT = "bakeoff-evals"
 VERSION = 1
 _MAX_SIZE = 512 * 1024**2  # bytes
-_SHARED = (
-    "nodeid",
-    "case",
-    "input",
-    "expected",
-    "parameters",
-    "problem",
-    "scorers",
-)  # fields of a case and of its outcome
+_SHARED = ("nodeid", "case", "input", "expected", "parameters", "problem", "scorers")  # with the outcome of a case
 
 
 class EvalRound(FrozenModel):

@@ -26,15 +26,7 @@ from bakeoff.report.suites.eval_file import EvalFile, EvalFileReader, case_ids, 
 from bakeoff.report.suites.numbers import SuiteName, SuitesSummary, suite_of
 from bakeoff.report.suites.outcomes import SUBJECT, EvalOutcome
 from bakeoff.stats.comparison import Comparison, compare
-from bakeoff.stats.gates import (
-    TOGETHER,
-    GateJudgement,
-    GateVerdict,
-    JudgedPair,
-    PairedArms,
-    judge_pairs,
-    nothing_shown,
-)
+from bakeoff.stats.gates import TOGETHER, GateJudgement, GateVerdict, JudgedPair, PairedArms, judge_pairs, nothing_shown
 from bakeoff.stats.sequential import PairDecision, SequentialDecision
 
 _MAX_NAMED = 5
@@ -93,13 +85,8 @@ def judge_gates(gates: SuiteGates, outcomes: Iterable[EvalOutcome], summary: Sui
         found["require-calibrated-judge"] = replace(common, refused=not labelled, sentence=sentence)
     decisions = {option: decide_gate(evidence) for option, evidence in found.items()}
     return tuple(
-        GateResult(
-            option=gates.prefix + option,
-            met=decision.state.met,
-            sentence=decision.sentence,
-            warning=decision.warning,
-        )
-        for option, decision in decisions.items()
+        GateResult(option=gates.prefix + option, met=one.state.met, sentence=one.sentence, warning=one.warning)
+        for option, one in decisions.items()
     )
 
 

@@ -79,7 +79,7 @@ class SuiteTally:
     kinds: Counter[str] = field(default_factory=Counter)
     verdicts: Counter[Verdict] = field(default_factory=Counter)
     unscored: int = 0
-    broken: int = 0
+    grader_errors: int = 0
     seconds: float = 0.0
     tool_calls: int = 0
     usage: Usage = NO_USAGE
@@ -101,7 +101,7 @@ class SuiteTally:
         if (cell := cell_of(outcome)) is not None:
             self.cells.append(cell)
         scores = [score for record in outcome.records for score in record.scores]
-        self.broken += sum(score.failure is not None for score in scores)
+        self.grader_errors += sum(score.failure is not None for score in scores)
         self.unscored += sum(score.failure is None and score.value is None for score in scores)
         self.seconds += outcome.seconds
         for record in outcome.records:
@@ -128,10 +128,7 @@ class SuiteTally:
         return SuiteNumbers(
             cases=kinds.total(),
             scored=len(cells),
-            passed=kinds["passed"],
-            failed=kinds["failed"],
-            recorded=kinds["recorded"],
-            undecided=kinds["undecided"],
+            **{kind: kinds[kind] for kind in ("passed", "failed", "recorded", "undecided")},
             score=fmean(cell.mean for cell in cells) if cells else None,
             interval=score_interval(cells),
             pass_rate=kinds["passed"] / judged if judged else None,
@@ -139,12 +136,8 @@ class SuiteTally:
             rounds=rounds,
             lost={verdict: self.verdicts[verdict] for verdict in sorted(LOST) if self.verdicts[verdict]},
             timeouts=self.verdicts[Verdict.TIMEOUT],
-            unscored=self.unscored,
-            grader_errors=self.broken,
             seconds=self.seconds / rounds if rounds else None,
-            tool_calls=self.tool_calls,
-            usage=self.usage,
-            judging=self.judging,
+            **{name: getattr(self, name) for name in ("unscored", "grader_errors", "tool_calls", "usage", "judging")},
         )
 
 
@@ -197,9 +190,7 @@ class SuiteTallies:
             return ()
         from bakeoff.stats.gates import Losses, unequal_losses
 
-        unpaid = (Verdict.INFRA, Verdict.GRADER)
-        lost = {name: sum(found[verdict] for verdict in unpaid) for name, found in self.rounds.items()}
-        return unequal_losses({name: Losses(found.total(), lost[name]) for name, found in self.rounds.items()})
+        return unequal_losses({name: Losses.of(found) for name, found in self.rounds.items()})
 
     def whole(self) -> SuiteTally:
         """Return the sums of all suites together."""
@@ -259,9 +250,7 @@ class SuitesSummary:
         numbers, tallies = self.numbers, self.tallies
         return Ledger(
             planned=numbers.cases,
-            passed=numbers.passed,
-            failed=numbers.failed,
-            recorded=numbers.recorded,
+            **numbers.model_dump(include={"passed", "failed", "recorded"}),
             missing=dict(sum((tally.missing for tally in tallies.suites.values()), Counter[Missing]())),
             unscored=numbers.cases - numbers.scored - numbers.undecided,
             named=tuple(f"{outcome.nodeid}: {outcome.problem}" for outcome in tallies.unjudged),

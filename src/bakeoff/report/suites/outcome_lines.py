@@ -53,7 +53,8 @@ def score_words(outcomes: Sequence[EvalOutcome]) -> str:
     minutes = f"{seconds:.1f}s" if seconds < 120 else f"{seconds / 60:.1f}min"
     words = [*shown, f"{1000 * seconds:.0f}ms" if seconds < 10 else minutes]
     used = sum((outcome.used for outcome in outcomes), NO_USAGE)
-    calls = sum(len(calls) for outcome in outcomes for calls in _calls(outcome))
+    records = [record for outcome in outcomes for record in outcome.records]
+    calls = sum(len(record.transcript.tool_calls) for record in records if record.transcript)
     words += [count_of(used.tokens, "token")] if used.tokens else []
     words += [count_of(calls, "tool")] if calls else []
     words += [cost(used.cost)] if used.cost is not None else []
@@ -95,11 +96,6 @@ def _details(outcome: EvalOutcome) -> Iterator[tuple[str, bool]]:
             yield f"    {visible(f'{score.name} {_verdict(score)}', _MAX_ARGUMENTS_LENGTH)}", score.failure is not None
         if record.transcript is not None:
             yield f"    output {visible(_text(record.transcript.output), _MAX_ARGUMENTS_LENGTH)}", False
-
-
-def _calls(outcome: EvalOutcome) -> list[tuple[ToolCall, ...]]:
-    """Return the tool calls of each round."""
-    return [record.transcript.tool_calls if record.transcript else () for record in outcome.records]
 
 
 def _call(call: ToolCall) -> str:

@@ -13,19 +13,7 @@ from pydantic_core import to_json
 
 from bakeoff._kernel.text import visible
 from bakeoff.plan import Case
-from bakeoff.record import (
-    TESTS,
-    Failure,
-    Reasoning,
-    Record,
-    Score,
-    Step,
-    TestResult,
-    Text,
-    ToolCall,
-    Transcript,
-    Usage,
-)
+from bakeoff.record import TESTS, Failure, Reasoning, Record, Score, Step, TestResult, Text, ToolCall, Transcript, Usage
 from bakeoff.report.formatting import shown
 from bakeoff.report.render.html.render import NAME, ChunkWriter
 from bakeoff.storage.pictures import Pictures, picture_key

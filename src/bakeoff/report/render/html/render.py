@@ -98,9 +98,7 @@ class Page:
     template: str
     path: Path
     served: ServedPages | None = None
-    cycle: int | None = (
-        None  # of a watch, such as `pytest --eval-watch`: the page loads itself again after the next one
-    )
+    cycle: int | None = None  # of a watch, such as `pytest --eval-watch`: after the next one, the page loads itself
     long_tables: dict[str, Table] = field(default_factory=dict)
 
     def halves(self, first: bytes = b"", **content: Any) -> tuple[bytes, bytes]:
@@ -288,23 +286,9 @@ def _environment(package: str = "bakeoff.report.render.html") -> Environment:
         lstrip_blocks=True,
     )
     environment.filters["words"] = words
-    environment.globals.update(
-        as_datum=as_datum,
-        count_of=count_of,
-        draw=draw,
-        forest=forest,
-        fragment=_fragment,
-        interval_words=interval_words,
-        long_table=LONG_TABLE,
-        mark_of=mark_of,
-        most_trail=MAX_TRAIL,
-        shown=shown,
-        sort_key=_sort_key,
-        span_columns=span_columns,
-        visible=visible,
-        words=words,
-        written=written,
-    )
+    tools = (as_datum, count_of, draw, forest, interval_words, mark_of, shown, span_columns, visible, words, written)
+    environment.globals.update({tool.__name__: tool for tool in tools})
+    environment.globals.update(fragment=_fragment, long_table=LONG_TABLE, most_trail=MAX_TRAIL, sort_key=_sort_key)
     return environment
 
 

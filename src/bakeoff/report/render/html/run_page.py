@@ -76,11 +76,7 @@ _TONES: Mapping[Verdict, Tone] = {
     Verdict.TIMEOUT: "timeout",
     Verdict.RECORDED: "plain",
 }
-_CAUSES = {
-    Verdict.INFRA: "infrastructure or provider",
-    Verdict.BUDGET: "limits of the run",
-    Verdict.GRADER: "scorer",
-}
+_CAUSES = {Verdict.INFRA: "infrastructure or provider", Verdict.BUDGET: "limits of the run", Verdict.GRADER: "scorer"}
 _MAX_SPECS = 100
 _MAX_SESSIONS = 20
 
@@ -523,10 +519,9 @@ def _badges(run: RunData) -> Iterator[str]:
         yield f"MCP: {visible(name, NAME)}"
     for subject, version in run.versions.items():
         yield visible(version if subject.split()[0] in version else f"{subject} {version}", NAME)
-    if run.summary.replayed:
-        yield f"{run.summary.replayed:,} of {run.summary.finished:,} replayed"
-    if run.summary.recorded:
-        yield f"{run.summary.recorded:,} of {run.summary.finished:,} recorded"
+    for how in ("replayed", "recorded"):
+        if number := getattr(run.summary, how):
+            yield f"{number:,} of {run.summary.finished:,} {how}"
 
 
 def _servers(spec: SubjectSpec) -> Iterator[str]:
