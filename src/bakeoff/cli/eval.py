@@ -72,9 +72,9 @@ def run_eval(
         return PASSED
     request = EvalRequest(**wanted.values())
     if watch:
-        from bakeoff.cli.watch import EvalWatch
+        from bakeoff.cli.watch import EvalWatch, WatchOutputs
 
-        return EvalWatch(request, flags, selection, ending, opened=not no_open).run()
+        return EvalWatch(request, flags, WatchOutputs(selection, ending, not no_open)).run()
     suite = read_suite(request.path)
     warn(suite.warnings)
     plan = selection.applied(build_plan(suite, request))

@@ -49,10 +49,7 @@ def run_import(
     logs: Annotated[list[Path], Argument(metavar="LOG", help="Files or folders that another tool wrote.")],
     results: Results = Path("results"),
     format_: LogFormat | None = flag(
-        None,
-        f"One of {_LOG_FORMATS}. Default: by the content.",
-        "--format",
-        metavar="FORMAT",
+        None, f"One of {_LOG_FORMATS}. Default: by the content.", "--format", metavar="FORMAT"
     ),
     scorer: list[str] | None = flag(None, "Count only this scorer of a log."),
     threshold: float | None = flag(
@@ -91,9 +88,7 @@ def _describe_import(imported: "ImportedRun") -> str:
     from bakeoff.logs.reader import plan_source
 
     plan = imported.plan
-    design = " × ".join(
-        count_of(count, what)
-        for count, what in ((len(plan.cases), "case"), (len(plan.subjects), "subject"), (plan.rounds, "round"))
-    )
+    size = ((len(plan.cases), "case"), (len(plan.subjects), "subject"), (plan.rounds, "round"))
+    design = " × ".join(count_of(count, what) for count, what in size)
     verdicts = ", ".join(f"{count:,} {verdict}" for verdict, count in sorted(imported.verdicts.items()))
     return f"{design} from {plan_source(plan).words}: {verdicts}"

@@ -4,6 +4,7 @@ import asyncio
 import getpass
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -61,7 +62,7 @@ def label_run(*, run: RunName = "latest", wanted: LabelFlags) -> None:
     Example: bakeoff label latest --count 50
     """
 
-    from bakeoff.cli.pages import open_address
+    from bakeoff.cli.pages import tell_address
     from bakeoff.report.judges.audit import agreement_blocks, agreement_of
     from bakeoff.report.judges.labelling import draw
     from bakeoff.report.render.terminal import print_blocks
@@ -80,15 +81,9 @@ def label_run(*, run: RunName = "latest", wanted: LabelFlags) -> None:
     if work.place is None:
         say(f"{visible(labeller)} has labelled {part_of(len(drawn), len(drawn), 'answer')}: draw more with --count")
     else:
-
-        def ready(address: str) -> None:
-            out().file.write(f"{address}\n")
-            out().file.flush()
-            left = part_of(work.left, len(drawn), "answer", "is/are")
-            say(f"{left} left for {visible(labeller)}; press Ctrl-C to stop")
-            if not wanted.no_open:
-                open_address(address)
-
+        left = part_of(work.left, len(drawn), "answer", "is/are")
+        told = f"{left} left for {visible(labeller)}; press Ctrl-C to stop"
+        ready = partial(tell_address, told, opened=not wanted.no_open)
         with suppress(KeyboardInterrupt):
             serve_app(lambda port, token, stop: make_label_app(work, labeller, port, token, stop), wanted.port, ready)
     labels = read_labels(folder.labels_file)

@@ -158,10 +158,8 @@ def merge_run_folders(folders: Sequence[Path], wanted: MergeFlags) -> int:
     results = Path("results") if wanted.output == "-" else Path(wanted.output)
     if is_store_address(wanted.output):
         raise UsageError(f"--output {wanted.output}: runs are merged into a folder on this machine: name one")
-    options, ending = (
-        RunOptions(results=results),
-        EndingFlags(fail_under=wanted.min_score, allow_undecided=wanted.allow_undecided),
-    )
+    options = RunOptions(results=results)
+    ending = EndingFlags(fail_under=wanted.min_score, allow_undecided=wanted.allow_undecided)
     target = new_run_folder(results, runs[0].plan.name)
     merged = merge_shards(runs, target, options.redactor())
     shard = runs[0].shard

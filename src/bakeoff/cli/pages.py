@@ -4,6 +4,7 @@ import os
 import sys
 import webbrowser
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -95,12 +96,7 @@ def _refuse_missing(results: Path) -> None:
 
 
 @command(app, "view")
-def view_results(
-    *,
-    results: Results = Path("results"),
-    port: Port = 0,
-    no_open: NoOpen = False,
-) -> None:
+def view_results(*, results: Results = Path("results"), port: Port = 0, no_open: NoOpen = False) -> None:
     """Serve the pages on this machine, and follow runs while they go on.
 
     Example: bakeoff view --port 8000
@@ -112,15 +108,18 @@ def view_results(
 
     fetch_all(results, say)
 
-    def ready(address: str) -> None:
-        out().file.write(f"{address}\n")
-        out().file.flush()
-        say("press Ctrl-C to stop; the address works only on this machine, and only with its token")
-        if not no_open:
-            open_address(address)
-
+    told = "press Ctrl-C to stop; the address works only on this machine, and only with its token"
     with suppress(KeyboardInterrupt):
-        serve(results, port, ready, parts=parts_of)
+        serve(results, port, partial(tell_address, told, opened=not no_open), parts=parts_of)
+
+
+def tell_address(told: str, address: str, *, opened: bool) -> None:
+    """Print the address of a server, say what there is to know about it, and open it in the browser."""
+    out().file.write(f"{address}\n")
+    out().file.flush()
+    say(told)
+    if opened:
+        open_address(address)
 
 
 def open_page(page: Path) -> None:

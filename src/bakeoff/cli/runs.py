@@ -156,13 +156,8 @@ def _print_failures(plan: "Plan", records: "Iterable[Record]", cases: "CaseVerdi
         return
     shown = table("verdict", "case", "subject", "round", "why")
     for record in first[:_SHOWN]:
-        cells = (
-            record.verdict,
-            record.case,
-            record.subject,
-            str(record.round + 1),
-            why(record) or "no scorer returned a number",
-        )
+        told = why(record) or "no scorer returned a number"
+        cells = (record.verdict, record.case, record.subject, str(record.round + 1), told)
         add_row(shown, *(Text(visible(cell, 100)) for cell in cells))
     out().print()
     out().print(shown)
@@ -456,12 +451,7 @@ def upload_run(*, run: RunName = "latest", results: Results = Path("results")) -
 
 
 @command(app, "delete")
-def delete_run(
-    *,
-    run: RunName,
-    results: Results = Path("results"),
-    yes: Yes = False,
-) -> None:
+def delete_run(*, run: RunName, results: Results = Path("results"), yes: Yes = False) -> None:
     """Delete a run and everything in its folder.
 
     Example: bakeoff runs delete 2026-11-16T09-30-00-demo --yes

@@ -3,16 +3,18 @@
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from contextlib import AsyncExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 from bakeoff._kernel.text import count_of
 from bakeoff.cli.console import say, warn
 from bakeoff.cli.declare import PASSED
 from bakeoff.cli.eval import EvalRunFlags, run_options
 from bakeoff.cli.flags import EndingFlags, PlanFlags, SelectionFlags
+from bakeoff.cli.mcp.evaluate import servers_in
 from bakeoff.cli.pages import open_page
 from bakeoff.cli.run_plan import CheckedPlan, EndedRun, check_plan, conclude, run_checked, worst_of
 from bakeoff.doors.eval.find import find_config, read_suite
@@ -46,27 +48,33 @@ _WATCH = "watch"  # marks the beginning of a run as one of a watch: only such ru
 _MAX_SOURCES = 2000
 
 
+class WatchOutputs(NamedTuple):
+    """The options of a watch that every command with one has."""
+
+    selection: SelectionFlags
+    ending: EndingFlags
+    opened: bool  # show the page in the browser once
+
+
 class _Watch(ABC):
     """The cycles of one watch, and what they share: an event loop, loaded models, and the limits of all together."""
 
-    def __init__(self, selection: SelectionFlags, flags: PlanFlags, ending: EndingFlags, *, opened: bool) -> None:
+    def __init__(self, flags: PlanFlags, outputs: WatchOutputs) -> None:
+        selection, self._ending, self._opened = outputs
+        ending = self._ending
         refused = {"--json": ending.as_json, "--junit": ending.junit, "--markdown": ending.markdown}
         refused |= {"--github": ending.github, "--dry-run": flags.dry_run, "--until-decided": selection.until_decided}
         if names := [name for name, given in refused.items() if given]:
             raise UsageError(f"{names[0]} is for one run, and --watch makes many: leave one of them out")
-        self._ending, self._opened = ending, opened
-        self._runner, self._stack = asyncio.Runner(), AsyncExitStack()
+        self._runner = asyncio.Runner()
         self._loaded: set[str] = set()
         self._spent = NO_USAGE
 
     def run(self) -> int:
         """Run cycles until Ctrl-C, and return the exit code of the last one."""
         self._loop = WatchLoop(self._sources, self._cycle, say, self._pages)
-        with self._runner:
-            try:
-                return self._loop.run()
-            finally:
-                self._runner.run(self._stack.aclose())
+        with self._runner, servers_in(self._runner) as self._stack:
+            return self._loop.run()
 
     @abstractmethod
     def _sources(self) -> set[str]:
@@ -98,17 +106,9 @@ class _Watch(ABC):
 class EvalWatch(_Watch):
     """Watch a configuration of prompts: get the answers that changed, and reuse all others."""
 
-    def __init__(
-        self,
-        request: EvalRequest,
-        flags: EvalRunFlags,
-        selection: SelectionFlags,
-        ending: EndingFlags,
-        *,
-        opened: bool,
-    ) -> None:
-        super().__init__(selection, flags, ending, opened=opened)
-        self._flags, self._selection = flags, selection
+    def __init__(self, request: EvalRequest, flags: EvalRunFlags, outputs: WatchOutputs) -> None:
+        super().__init__(flags, outputs)
+        self._flags, self._selection = flags, outputs.selection
         self._file = find_config(request.path)  # a wrong path is an error at once
         self._request = request.model_copy(update={"path": self._file})
         self._named: Sequence[Path] = ()  # the files that the configuration named when it was read last
@@ -140,9 +140,7 @@ class EvalWatch(_Watch):
         plan, options = checked.plan, checked.options
         if self._runs is None:
             file = settings_of(plan).file
-            self._runs = past_runs(
-                options.results, lambda before: before.door == DOOR and settings_of(before).file == file
-            )
+            self._runs = past_runs(options.results, lambda was: was.door == DOOR and settings_of(was).file == file)
         earlier = self._runs[:KEPT_RUNS]
         carried = reusable_records(earlier, plan)
         self._keep_loaded(str(spec.options["model"]) for spec in plan.subjects if "model" in spec.options)
@@ -179,16 +177,8 @@ class _WatchedSuite:
 class McpWatch(_Watch):
     """Watch MCP suites: ask what changed or failed, and carry over the rest."""
 
-    def __init__(
-        self,
-        request: EvaluationRequest,
-        flags: PlanFlags,
-        selection: SelectionFlags,
-        ending: EndingFlags,
-        *,
-        opened: bool,
-    ) -> None:
-        super().__init__(selection, flags, ending, opened=opened)
+    def __init__(self, request: EvaluationRequest, flags: PlanFlags, outputs: WatchOutputs) -> None:
+        super().__init__(flags, outputs)
         self._request, self._options = request, flags.options()
         self._number = 0
         self._suites: dict[Path, _WatchedSuite] = {}
@@ -256,11 +246,8 @@ class McpWatch(_Watch):
     def _evaluate(self, suite: _WatchedSuite, selected: SelectedSuite) -> int:
         """Start the servers of a suite, ask what must be asked, and return the exit code."""
         self._keep_loaded(spec.name for spec in selected.plan.subjects)
-        stack = AsyncExitStack()
-        try:
+        with servers_in(self._runner) as stack:
             self._ask(suite, self._runner.run(prepare(selected, stack)))
-        finally:
-            self._runner.run(stack.aclose())
         suite.is_reloaded = False
         return suite.result
 

@@ -106,7 +106,7 @@ def read_test_run(path: Path) -> ForeignLog:
 def _trial(test: _DeepevalTest, subject: SubjectSpec) -> LoggedTrial:
     metrics = test.metricsData or []
     turns = test.turns or []
-    flat = tags_of(test.metadata if isinstance(test.metadata, dict) else {})
+    flat = tags_of(test.metadata)
     asked = test.input if test.input is not None else test.scenario
     if asked is None:
         asked = next((turn.content for turn in turns if turn.role == "user"), "")
@@ -219,27 +219,22 @@ def _evaluated_trial(case: _EvaluatedCase, subject: SubjectSpec) -> LoggedTrial:
     # The metrics of a user may have these names too, and any value.
     known = {name: each for name, each in case.metrics.items() if isinstance(each, int | float) and 0 <= each < 10**15}
     used = LoggedUsage.model_validate({name: each if name == "cost" else int(each) for name, each in known.items()})
+    about = {"metrics": as_json(case.metrics)} if case.metrics else {}
+    answered = Transcript(output=output, steps=text_steps(output), usage=used.usage(), metadata=about)
+    message = case.error_message
+    failure = None if message is None else broken(message, case.error_stacktrace, otherwise="TaskError")
     return LoggedTrial(
         case=Case(
             id=name_of(case.source_case_name or case.name),
             prompt=text_of(case.inputs),
             expected=as_json(case.expected_output),
-            tags=tags_of(case.metadata if isinstance(case.metadata, dict) else {}),
+            tags=tags_of(case.metadata),
         ),
         subject=subject,
         attempt_seconds=done,
         score_seconds=max(0.0, total - done) if total is not None and done is not None else None,
-        failure=None
-        if case.error_message is None
-        else broken(case.error_message, case.error_stacktrace, otherwise="TaskError"),
-        transcript=None
-        if case.error_message is not None
-        else Transcript(
-            output=output,
-            steps=text_steps(output),
-            usage=used.usage(),
-            metadata={"metrics": as_json(case.metrics)} if case.metrics else {},
-        ),
+        failure=failure,
+        transcript=None if failure else answered,
         scores=(*(assertions or numbers), *lost),
         asides=(*(numbers if assertions else ()), *labels),
     )

@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field
+from pydantic import AliasPath, Field
 
 from bakeoff._kernel.json import as_json
 from bakeoff.logs.trials import (
@@ -24,6 +24,7 @@ from bakeoff.logs.trials import (
     file_in,
     first_bytes,
     name_of,
+    named,
     outer_keys,
     read_json,
     score_of,
@@ -57,10 +58,6 @@ class _AtifAnswer(LoggedObject):
     content: Any = None
 
 
-class _Observation(LoggedObject):
-    results: list[_AtifAnswer] = []
-
-
 class _AtifStep(LoggedObject):
     source: str
     timestamp: str | None = None
@@ -68,7 +65,7 @@ class _AtifStep(LoggedObject):
     message: Any = ""
     reasoning_content: str | None = None
     tool_calls: list[_Call] | None = None
-    observation: _Observation | None = None
+    results: list[_AtifAnswer] = named(AliasPath("observation", "results"), default=[])
     metrics: LoggedUsage | None = None
     is_copied_context: bool | None = None
     llm_call_count: Count | None = None
@@ -103,12 +100,10 @@ class AtifTrajectory(LoggedObject):
     @property
     def usage(self) -> Usage:
         """Return the totals of the trajectory, or else the sum of its steps."""
-        total, own = self.final_metrics, [step for step in self.steps if not step.is_copied_context]
-        requests = sum(step.llm_call_count if step.llm_call_count is not None else 1 for step in own if step.metrics)
-        if total is None or (total.input is None and total.output is None):
-            used = sum((step.metrics.usage() for step in own if step.metrics), NO_USAGE)
-        else:
-            used = total.usage()
+        total, own = self.final_metrics, [step for step in self.steps if step.metrics and not step.is_copied_context]
+        requests = sum(1 if step.llm_call_count is None else step.llm_call_count for step in own)
+        known = total is not None and not (total.input is None and total.output is None)
+        used = sum((each.usage() for each in ([total] if known else [step.metrics for step in own]) if each), NO_USAGE)
         return used.model_copy(update={"requests": requests})
 
     def transcript(self) -> Transcript:
@@ -146,9 +141,8 @@ def _parts(step: _AtifStep) -> Iterator[Part]:
         yield Reasoning(text=step.reasoning_content)
     if said := text_in(step.message):
         yield Text(text=said)
-    results = step.observation.results if step.observation else []
+    results, calls = step.results, step.tool_calls or []
     answers = {each.source_call_id: each for each in results if each.source_call_id is not None}
-    calls = step.tool_calls or []
     for call in calls:
         # An answer without an id belongs to the only call.
         answer = answers.get(call.tool_call_id or "") or (results[0] if len(calls) == len(results) == 1 else None)
@@ -184,19 +178,10 @@ class _Exception(LoggedObject):
     exception_traceback: str = ""
 
 
-class _Model(LoggedObject):
-    name: str
-    provider: str | None = None
-
-
 class _Agent(LoggedObject):
     name: str
     version: str | None = None
-    model_info: _Model | None = None
-
-
-class _VerifierResult(LoggedObject):
-    rewards: dict[str, Any] | None = None
+    model: str | None = named(AliasPath("model_info", "name"))
 
 
 class _StepResult(LoggedObject):
@@ -210,7 +195,7 @@ class _HarborTrial(LoggedObject):
     source: str | None = None
     agent_info: _Agent
     agent_result: LoggedUsage | None = None
-    verifier_result: _VerifierResult | None = None
+    rewards: dict[str, Any] | None = named(AliasPath("verifier_result", "rewards"))
     exception_info: _Exception | None = None
     started_at: str | None = None
     environment_setup: _Timing | None = None
@@ -226,9 +211,8 @@ class _HarborTrial(LoggedObject):
 
     @property
     def contexts(self) -> list[LoggedUsage]:
-        if self.agent_result is not None:
-            return [self.agent_result]
-        return [each.agent_result for each in self.step_results or () if each.agent_result]
+        steps = [each.agent_result for each in self.step_results or () if each.agent_result]
+        return steps if self.agent_result is None else [self.agent_result]
 
 
 def trial_folders(folder: Path) -> list[Path]:
@@ -277,18 +261,13 @@ def _trajectory(folder: Path) -> AtifTrajectory | None:
 
 def _trial(trial: _HarborTrial, trajectory: AtifTrajectory | None, prompt: str) -> LoggedTrial:
     agent = trial.agent_info
-    rewards = (trial.verifier_result.rewards if trial.verifier_result else None) or {}
-    scores = [score_of(name, value) for name, value in rewards.items()]
+    scores = [score_of(name, value) for name, value in (trial.rewards or {}).items()]
     counted = [score for score in scores if score.name == REWARD] or scores
-    failure = _failure(trial, scored=bool(scores))
+    failure, source = _failure(trial, scored=bool(scores)), {"source": name_of(trial.source)} if trial.source else {}
     setup = [each.seconds for each in (trial.environment_setup, trial.agent_setup) if each and each.seconds is not None]
     return LoggedTrial(
-        case=Case(
-            id=name_of(trial.task_name),
-            prompt=prompt,
-            tags={"source": name_of(trial.source)} if trial.source else {},
-        ),
-        subject=_agent_subject(agent.name, agent.model_info.name if agent.model_info else None, agent.version),
+        case=Case(id=name_of(trial.task_name), prompt=prompt, tags=source),
+        subject=_agent_subject(agent.name, agent.model, agent.version),
         started=seconds_of(trial.started_at),
         prepare_seconds=sum(setup) if setup else None,
         attempt_seconds=trial.agent_execution.seconds if trial.agent_execution else None,

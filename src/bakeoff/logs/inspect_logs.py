@@ -8,10 +8,11 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import BeforeValidator, Field
+from pydantic import AliasPath, BeforeValidator, Field
 
 from bakeoff._kernel.files import in_megabytes, open_file
 from bakeoff._kernel.json import as_json, parse_json
@@ -28,6 +29,7 @@ from bakeoff.logs.trials import (
     check,
     check_items,
     name_of,
+    named,
     read_json,
     score_of,
     seconds_of,
@@ -171,14 +173,6 @@ class _InspectSample(LoggedObject):
     limit: _Limit | None = None
 
 
-class _Dataset(LoggedObject):
-    sample_ids: list[int | str] | None = None
-
-
-class _InspectConfig(LoggedObject):
-    epochs: int | None = Field(default=None, ge=1, le=MAX_ROUNDS)
-
-
 class _Spec(LoggedObject):
     task: str
     model: str
@@ -187,8 +181,8 @@ class _Spec(LoggedObject):
     task_args: _Objects = {}
     model_args: _Objects = {}
     model_generate_config: _Objects = {}
-    dataset: _Dataset = _Dataset()
-    config: _InspectConfig = _InspectConfig()
+    sample_ids: list[int | str] | None = named(AliasPath("dataset", "sample_ids"))
+    epochs: int | None = named(AliasPath("config", "epochs"), ge=1, le=MAX_ROUNDS)
     packages: _Objects = {}
     metadata: _Objects = {}
 
@@ -231,12 +225,8 @@ def _log(header: _Header, samples: Any, format_: str) -> ForeignLog:
     spec = header.eval
     ours = _OWN in spec.packages
     threshold = spec.metadata.get("bakeoff_threshold") if ours else None
-    settings = {
-        "solver": spec.solver,
-        "task_args": spec.task_args,
-        "model_args": spec.model_args,
-        "generate_config": spec.model_generate_config,
-    }
+    settings = {name: getattr(spec, name) for name in ("solver", "task_args", "model_args")}
+    settings["generate_config"] = spec.model_generate_config
     name = spec.metadata.get("bakeoff_subject") if ours else None
     subject = subject_of(name or spec.model, {"model": name_of(spec.model), **settings})
     version = spec.packages.get("inspect_ai")
@@ -247,9 +237,9 @@ def _log(header: _Header, samples: Any, format_: str) -> ForeignLog:
         name=name_of(spec.task),
         trials=lambda: (_trial(sample, subject, ours=ours) for sample in samples()),
         created=seconds_of(spec.created),
-        planned=tuple(name_of(each) for each in spec.dataset.sample_ids or ()),
-        rounds=spec.config.epochs or 1,
-        sparse=spec.dataset.sample_ids is None,
+        planned=tuple(name_of(each) for each in spec.sample_ids or ()),
+        rounds=spec.epochs or 1,
+        sparse=spec.sample_ids is None,
         threshold=threshold if isinstance(threshold, int | float) and 0 <= threshold <= 1 else None,
     )
 
@@ -379,12 +369,9 @@ def _number(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     known = _LETTERS.get(value, _LETTERS.get(value.lower()) if len(value) > 1 else None)
-    if known is not None:
-        return known
-    try:
-        return float(value)
-    except ValueError:
-        return value
+    with suppress(ValueError):
+        return float(value) if known is None else known
+    return value
 
 
 def _failure(sample: _InspectSample) -> Failure | None:

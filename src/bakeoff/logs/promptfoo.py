@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import AliasPath, Field
 
 from bakeoff._kernel.files import in_megabytes, open_file
 from bakeoff._kernel.json import as_json, parse_json
@@ -21,6 +21,7 @@ from bakeoff.logs.trials import (
     broken,
     check,
     name_of,
+    named,
     read_json,
     score_of,
     seconds_of,
@@ -102,14 +103,10 @@ class _PromptfooResult(LoggedObject):
     gradingResult: _PromptfooGrading | None = None
 
 
-class _Metadata(LoggedObject):
-    promptfooVersion: str | None = None
-    evaluationCreatedAt: str | None = None
-
-
 class _File(LoggedObject):
-    config: dict[str, Any] | None = None
-    metadata: _Metadata | None = None
+    description: Any = named(AliasPath("config", "description"))
+    version: str | None = named(AliasPath("metadata", "promptfooVersion"))
+    created: str | None = named(AliasPath("metadata", "evaluationCreatedAt"))
     results: dict[str, Any]
 
 
@@ -119,14 +116,13 @@ def read_output(path: Path) -> ForeignLog:
     listed = file.results.get("results")
     if not isinstance(listed, list):
         raise RunFolderError(f"{path}: results.results: a list is expected; outputs of promptfoo 0.90 or newer have it")
-    about = file.metadata or _Metadata()
     return _log(
         path,
         lambda: ((f"results.results[{place}]", each) for place, each in enumerate(listed)),
         "promptfoo output (.json)",
-        name=name_of((file.config or {}).get("description") or path.stem),
-        version=name_of(about.promptfooVersion) if about.promptfooVersion else None,
-        created=seconds_of(about.evaluationCreatedAt or file.results.get("timestamp")),
+        name=name_of(file.description or path.stem),
+        version=name_of(file.version) if file.version else None,
+        created=seconds_of(file.created or file.results.get("timestamp")),
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from bakeoff._kernel.files import read_file
 from bakeoff.errors import RunFolderError
 from bakeoff.logs.trials import (
     ForeignLog,
@@ -15,7 +16,6 @@ from bakeoff.logs.trials import (
     file_in,
     name_of,
     read_json,
-    read_text,
     score_of,
     subject_of,
 )
@@ -81,12 +81,8 @@ def read_report(path: Path) -> ForeignLog:
     def trials() -> Iterator[LoggedTrial]:
         for name in ran:
             reason = reasons.get(name, "")
-            yield LoggedTrial(
-                case=Case(id=name_of(name), prompt=""),
-                subject=subject,
-                failure=_lost(name, sets, reason),
-                scores=() if _lost(name, sets, reason) else (_verdict(name, sets, reason),),
-            )
+            failure = _lost(name, sets, reason)
+            yield _trial(name, subject, failure, None if failure else _verdict(name, sets, reason))
 
     return ForeignLog(
         tool="SWE-bench",
@@ -134,14 +130,10 @@ def _folder_log(path: Path) -> ForeignLog:
         for folder in child_folders(path):
             report = file_in(folder, "report.json")
             patch = file_in(folder, "patch.diff")
-            artefacts = {"patch.diff": read_text(patch)} if patch else {}
+            artefacts = {"patch.diff": read_file(patch).decode("utf-8", "replace")} if patch else {}
             if report is None:
-                yield LoggedTrial(
-                    case=Case(id=name_of(folder.name), prompt=""),
-                    subject=subject,
-                    failure=broken("the instance has no report.json", otherwise="EvaluationError"),
-                    artefacts=artefacts,
-                )
+                failure = broken("the instance has no report.json", otherwise="EvaluationError")
+                yield _trial(folder.name, subject, failure, None, artefacts=artefacts)
                 continue
             data = read_json(report)
             if not is_instance_report(data):
@@ -170,12 +162,14 @@ def _instance(name: str, found: _Instance, subject: SubjectSpec) -> LoggedTrial:
     more: dict[str, Any] = {}
     if tests:
         more = {TESTS: tests, UNIT_TESTS: {"passed": sum(bool(t["passed"]) for t in tests), "total": len(tests)}}
-    return LoggedTrial(
-        case=Case(id=name_of(name), prompt=""),
-        subject=subject,
-        failure=failure,
-        scores=() if failure else (score_of(RESOLVED, found.resolved, why, **more),),
-    )
+    return _trial(name, subject, failure, None if failure else score_of(RESOLVED, found.resolved, why, **more))
+
+
+def _trial(
+    name: str, subject: SubjectSpec, failure: Failure | None, score: Score | None, **more: dict[str, str]
+) -> LoggedTrial:
+    case, scores = Case(id=name_of(name), prompt=""), () if score is None else (score,)
+    return LoggedTrial(case=case, subject=subject, failure=failure, scores=scores, **more)
 
 
 def _why(found: _Instance) -> str:

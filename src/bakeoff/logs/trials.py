@@ -47,31 +47,32 @@ Amount = Annotated[
 """Seconds or money; None is unknown, and so is NaN."""
 
 
-def _named(*names: str | AliasPath) -> Any:
-    return Field(default=None, validation_alias=AliasChoices(*names))
+def named(*names: str | AliasPath, default: Any = None, **rules: Any) -> Any:
+    """Return a field that is found under one of these names or paths."""
+    return Field(default=default, validation_alias=AliasChoices(*names), **rules)
 
 
 class LoggedUsage(LoggedObject):
     """Tokens and cost, under any of the names that the tools have for them. None is unknown."""
 
-    requests: Count | None = _named("requests", "numRequests")
-    input: Count | None = _named(
+    requests: Count | None = named("requests", "numRequests")
+    input: Count | None = named(
         *("prompt_tokens", "total_prompt_tokens", "n_input_tokens", "input_tokens", "inputTokenCount", "prompt")
     )
-    output: Count | None = _named(
+    output: Count | None = named(
         *("completion_tokens", "total_completion_tokens", "n_output_tokens", "output_tokens"),
         *("outputTokenCount", "completion"),
     )
-    cache_read: Count | None = _named(
+    cache_read: Count | None = named(
         *("cached_tokens", "total_cached_tokens", "n_cache_tokens", "input_tokens_cache_read", "cache_read_tokens"),
         AliasPath("completionDetails", "cacheReadInputTokens"),
     )
-    cache_write: Count | None = _named(
+    cache_write: Count | None = named(
         *("input_tokens_cache_write", "cache_write_tokens"),
         AliasPath("completionDetails", "cacheCreationInputTokens"),
     )
-    reasoning: Count | None = _named("reasoning_tokens", AliasPath("completionDetails", "reasoning"))
-    cost: Amount = _named("cost_usd", "total_cost_usd", "total_cost", "evaluationCost", "cost")
+    reasoning: Count | None = named("reasoning_tokens", AliasPath("completionDetails", "reasoning"))
+    cost: Amount = named("cost_usd", "total_cost_usd", "total_cost", "evaluationCost", "cost")
 
     def usage(self) -> Usage:
         """Return the counts as usage. Counts that are not known are 0; an unknown cost stays unknown."""
@@ -125,11 +126,6 @@ def read_json(path: Path) -> Any:
         raise RunFolderError(f"{path} is not readable JSON: {visible(str(error), 300)}") from error
 
 
-def read_text(path: Path) -> str:
-    """Read a text file of a log; bytes that are not UTF-8 are replaced."""
-    return read_file(path).decode("utf-8", "replace")
-
-
 def check(model: type[Model], data: Any, path: Path, place: str = "") -> Model:
     """Return a part of a log as a model. Raise an error that names the file and the place in it."""
     try:
@@ -159,9 +155,10 @@ def text_of(value: object) -> str:
     return clean_text(as_text(as_json(value)))
 
 
-def tags_of(metadata: Mapping[str, Any]) -> dict[str, str]:
+def tags_of(metadata: Any) -> dict[str, str]:
     """Return the short, flat values of some metadata as tags."""
-    flat = {name: value for name, value in metadata.items() if isinstance(value, str | int | float | bool)}
+    given = metadata if isinstance(metadata, dict) else {}
+    flat = {name: value for name, value in given.items() if isinstance(value, str | int | float | bool)}
     kept = [(name, str(value)) for name, value in flat.items() if len(str(name)) <= 60 and len(str(value)) <= 100]
     return {visible(name): visible(value) for name, value in kept[:_MAX_TAGS]}
 
@@ -197,11 +194,8 @@ def text_steps(output: object, finish_reason: str | None = None) -> tuple[Step, 
 
 def score_of(name: object, value: object, reason: object = "", **metadata: Any) -> Score:
     """Return a score. A value that is no number from 0 to 1 leaves it unscored, and stays in the metadata."""
-    if isinstance(value, bool | int | float) and 0 <= value <= 1:
-        number: float | None = float(value)
-    else:
-        number = None
-        metadata = {"value": as_json(value), **metadata}
+    number = float(value) if isinstance(value, bool | int | float) and 0 <= value <= 1 else None
+    metadata = {"value": as_json(value), **metadata} if number is None else metadata
     known = {key: as_json(item) for key, item in metadata.items() if item is not None}
     return Score(name=name_of(name, "score"), value=number, reason=text_of(reason), metadata=known)
 

@@ -83,9 +83,9 @@ def evaluate(
     refuse_unwritable("--report", request.report / "test-report.json")
     ending.check()
     if watch:
-        from bakeoff.cli.watch import McpWatch
+        from bakeoff.cli.watch import McpWatch, WatchOutputs
 
-        return McpWatch(request, flags, selection, ending, opened=not no_open).run()
+        return McpWatch(request, flags, WatchOutputs(selection, ending, not no_open)).run()
     read = read_suites(request, options)
     suites = _parted(read.suites, selection)
     if problems := [problem for selected in suites for problem in selected.plan.problems()]:
@@ -142,7 +142,7 @@ def _run_each(
 
     ended: dict[Path, EndedRun] = {}
     for selected in suites:
-        with asyncio.Runner() as runner, _servers(runner) as stack:
+        with asyncio.Runner() as runner, servers_in(runner) as stack:
             try:
                 prepared = runner.run(prepare(selected, stack))
             except BakeoffError as error:
@@ -163,7 +163,7 @@ def _run_each(
 
 
 @contextmanager
-def _servers(runner: asyncio.Runner) -> Iterator[AsyncExitStack]:
+def servers_in(runner: asyncio.Runner) -> Iterator[AsyncExitStack]:
     """Yield a stack for servers that run in an event loop, and close them there."""
     stack = AsyncExitStack()
     try:

@@ -95,12 +95,7 @@ def _as_json(linted: "LintResult") -> dict[str, Any]:
 
 
 @command(app, "coverage")
-def coverage(
-    *,
-    servers: ServerFlags,
-    as_json: AsJson = False,
-    min_coverage: float | None = MIN_COVERAGE,
-) -> int:
+def coverage(*, servers: ServerFlags, as_json: AsJson = False, min_coverage: float | None = MIN_COVERAGE) -> int:
     """Find the tools, parameters and enum values that no case exercises. Needs no model.
 
     Example: bakeoff mcp coverage --min-coverage 0.8
