@@ -64,9 +64,7 @@ class Store:
     mode: ReplayMode = "off"
     folder: Path = Path()
     redactor: Redactor = field(default_factory=lambda: Redactor({}))
-    _paths: dict[str, dict[str, list[Path]]] = field(
-        default_factory=dict, repr=False
-    )  # by kind and group, for strict misses
+    _paths: dict[str, dict[str, list[Path]]] = field(default_factory=dict, repr=False)  # by kind and group
 
     @property
     def writes(self) -> bool:

@@ -5,6 +5,7 @@ import inspect
 import typing
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from pydantic import JsonValue, PydanticUserError, TypeAdapter, ValidationError
@@ -88,24 +89,19 @@ def replayable(
     return call
 
 
+@dataclass
 class _RecordedTool:
     """A function with the conversion of its arguments and results from and to JSON."""
 
-    def __init__(
-        self,
-        function: Callable[..., Any],
-        version: str | int | None,
-        key: Callable[..., Any] | None,
-        sanitize: Callable[[Any], Any] | None,
-        errors: tuple[type[Exception], ...],
-    ) -> None:
-        self.function = function
-        self._key = key
-        self._sanitize = sanitize
-        self._errors = errors
-        self.name = f"{function.__module__}.{function.__qualname__}"
-        self.version = version
-        self.signature = inspect.signature(function)
+    function: Callable[..., Any]
+    version: str | int | None
+    key: Callable[..., Any] | None
+    sanitize: Callable[[Any], Any] | None
+    errors: tuple[type[Exception], ...]
+
+    def __post_init__(self) -> None:
+        self.name = f"{self.function.__module__}.{self.function.__qualname__}"
+        self.signature = inspect.signature(self.function)
 
     @contextmanager
     def recorded(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[list[Any]]:
@@ -128,9 +124,9 @@ class _RecordedTool:
         outcome: list[Any] = []
         try:
             yield outcome
-            result = outcome[0] if self._sanitize is None else self._sanitize(outcome[0])
+            result = outcome[0] if self.sanitize is None else self.sanitize(outcome[0])
             call.keep(ToolRecording(asked=dict(call.key.asked), answer={"result": self._to_json(result)}))
-        except self._errors as error:
+        except self.errors as error:
             told = {"type": _name(type(error)), "arguments": as_json(list(error.args))}
             call.keep(ToolRecording(asked=dict(call.key.asked), answer={"error": told}))
             raise
@@ -148,7 +144,7 @@ class _RecordedTool:
 
     def _error(self, told: dict[str, Any]) -> Exception:
         """Return a recorded error, of the class that it had."""
-        kinds = list(self._errors)
+        kinds = list(self.errors)
         for kind in kinds:
             kinds += (each for each in kind.__subclasses__() if each not in kinds)
         for kind in kinds:
@@ -165,8 +161,8 @@ class _RecordedTool:
         bound = self.signature.bind(*args, **kwargs)
         bound.apply_defaults()
         given: Any = {name: value for name, value in bound.arguments.items() if name not in ("self", "cls")}
-        if self._key is not None:
-            given = {"key": self._key(*args, **kwargs)}
+        if self.key is not None:
+            given = {"key": self.key(*args, **kwargs)}
         try:
             # Unlike its `repr`, the name of a type is the same in every process: it stands for what is not data.
             data = to_json(

@@ -283,17 +283,12 @@ def _ranked(runs: Sequence[_Candidate], board: int) -> tuple[str | None, list[Le
     unranked = leaderboard({found.summary.subject: found.cells for found in apart}) if apart else ()
     without_rank = {"best": 1, "worst": len(latest), "groups": (), "undefined": True}
     standings = (*ranked, *(standing.model_copy(update=without_rank) for standing in unranked))
-    entries = [
-        _entry(board, standing, chosen[standing.subject], corrected=corrected_by is not None).model_copy(
-            update={
-                "ranked": place < len(ranked),
-                "passed_over": sum(
-                    run.updated > chosen[standing.subject][-1].updated for run in histories[standing.subject]
-                ),
-            }
-        )
-        for place, standing in enumerate(standings)
-    ]
+    entries = []
+    for place, standing in enumerate(standings):
+        taken = chosen[standing.subject]
+        entry = _entry(board, standing, taken, corrected=corrected_by is not None)
+        later = sum(run.updated > taken[-1].updated for run in histories[standing.subject])
+        entries.append(entry.model_copy(update={"ranked": place < len(ranked), "passed_over": later}))
     return corrected_by, entries
 
 

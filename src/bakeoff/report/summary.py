@@ -33,13 +33,15 @@ _MAX_REASONS = 5  # of lost trials, for each subject
 _MAX_ROUNDS_SHARED = 10_000  # different ones
 _REASON = 200  # characters
 _TRACEBACK = "Traceback (most recent call last):"
+_TALLIED = (
+    *("bound", "scored", "spent", "judging", "estimated", "watched", "opened"),
+    *("unit_tests", "tests", "same_error", "lost_by"),
+)
 
 AmountsByUnit = dict[str, tuple[int, float]]
 """The number of trials and the sum of an amount, by case, or by cluster if cases are tagged."""
 
 Outcome = Literal["passed", "failed", "incomplete", "recorded"]
-
-_COUNTED = ("requests", "input", "output", "cache_read", "cache_write", "reasoning")
 
 
 def lost_reason(record: Record) -> str:
@@ -340,25 +342,6 @@ class CaseVerdicts:
         return self.of(record.subject, record.case).ok
 
 
-class _Spending:
-    """A sum of usages that creates no object for each."""
-
-    def __init__(self) -> None:
-        self._counts = [0] * len(_COUNTED)
-        self._cost: float | None = None
-
-    def add(self, usage: Usage) -> None:
-        if usage is NO_USAGE:
-            return
-        for place, name in enumerate(_COUNTED):
-            self._counts[place] += getattr(usage, name)
-        if usage.cost is not None:
-            self._cost = usage.cost + (self._cost or 0.0)
-
-    def total(self) -> Usage:
-        return Usage(**dict(zip(_COUNTED, self._counts, strict=True)), cost=self._cost)
-
-
 class _Tally:
     """The running sums of one subject."""
 
@@ -377,8 +360,7 @@ class _Tally:
         self.scored = 0
         self.seconds = 0.0
         self.timed = 0  # scored trials whose time is known
-        self.spent = _Spending()
-        self.judging = _Spending()
+        self.spent = self.judging = NO_USAGE
         self.bound = False
         self.answers: Counter[Answers] = Counter()
         self.losses: Counter[tuple[Verdict, str]] = Counter()
@@ -421,9 +403,10 @@ class _Tally:
             self.losses[verdict, reason if few else "other reasons"] += 1
         self._add_error(record.failure)
         self.bound = self.bound or record.bound
-        self.spent.add(record.used)
+        if record.spent is not NO_USAGE:
+            self.spent += record.used
+            self.judging += record.judging
         _add_amount(self.costs, place, record.used.cost)
-        self.judging.add(record.judging)
         self.answers[record.answers] += 1
         self.estimated += record.usage_is_estimated
         opened = record.transcript and record.transcript.metadata.get(OPENED)
@@ -556,13 +539,14 @@ class RunTally:
         settled = self._decisions is not None and not self._decisions.needs(spec.name)
         rounds = self._plan.rounds
         passes = self._passes(spec.name) if rounds > 1 else {}
+        most = tally.losses.most_common(_MAX_REASONS)
+        losses = tuple(Loss(verdict=verdict, reason=reason, trials=count) for (verdict, reason), count in most)
         return SubjectSummary(
+            **{name: getattr(tally, name) for name in _TALLIED},
             subject=spec.name,
-            bound=tally.bound,
             control=is_control(spec, bound=tally.bound),
             planned=tally.verdicts.total() if self._plan.sparse else planned,
             verdicts={verdict: tally.verdicts[verdict] for verdict in Verdict if tally.verdicts[verdict]},
-            scored=tally.scored,
             judged=sum(count for verdict, count in judged.items() if verdict.counts),
             passed=judged[Verdict.PASS],
             failed=judged[Verdict.FAIL] + judged[Verdict.TIMEOUT],
@@ -570,27 +554,15 @@ class RunTally:
             score=fmean(cell.mean for cell in cells) if cells else None,
             interval=score_interval(cells),
             seconds=tally.seconds / tally.timed if tally.timed else None,
-            spent=tally.spent.total(),
-            judging=tally.judging.total(),
-            estimated=tally.estimated,
-            watched=tally.watched,
-            opened=tally.opened,
             replayed=tally.answers["replayed"],
             recorded=tally.answers["recorded"],
-            unit_tests=tally.unit_tests,
             proven_tests=reduce(add, tally.proven.values()) if tally.proven else None,
-            tests=tally.tests,
             visible_score=tally.tests and tally.tests.visible,
             hidden_score=tally.tests and tally.tests.hidden,
             hidden_difference=tally.tests and tally.tests.difference,
             by_round=tuple(total / count if count else None for total, count in tally.rounds),
-            losses=tuple(
-                Loss(verdict=verdict, reason=reason, trials=count)
-                for (verdict, reason), count in tally.losses.most_common(_MAX_REASONS)
-            ),
-            same_error=tally.same_error,
+            losses=losses,
             not_needed=planned - tally.verdicts.total() if settled else 0,
-            lost_by=dict(tally.lost_by),
             shards=_shards_of(self._plan),
             pass_at_k=pass_at_k(passes, rounds) if passes else None,
             pass_hat_k=pass_hat_k(passes, rounds) if passes else None,

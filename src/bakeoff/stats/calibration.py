@@ -56,9 +56,7 @@ class JudgedTrial:
     score: float
     stratum: int | None = None  # None: it had no answer, so that it scores 0 without any doubt
     label: float | None = None  # 1 pass, 0 fail, 0.5 where labellers are divided
-    weight: float = (
-        1.0  # how many trials a label stands for: unequal if the judge was changed after the sample was drawn
-    )
+    weight: float = 1.0  # trials that a label stands for: unequal if the judge was changed after the sample was drawn
     cluster: str | None = None
     skipped: bool = False  # people saw the answer, and nobody labelled it
 

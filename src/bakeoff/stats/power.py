@@ -150,13 +150,7 @@ def too_few(units: int, name: str = "cases", *, alpha: float = ALPHA) -> str | N
 
 
 def minimum_detectable(
-    cases: int,
-    rounds: float,
-    noise: Noise,
-    *,
-    clusters: int | None = None,
-    alpha: float = ALPHA,
-    power: float = POWER,
+    cases: int, rounds: float, noise: Noise, *, clusters: int | None = None, power: float = POWER
 ) -> float | None:
     """Return the true difference that is found with probability `power`; above 1, nothing is.
 
@@ -168,13 +162,13 @@ def minimum_detectable(
     if units < 2 or not variance:
         return None
     if rounds == 1 and clusters is None:
-        return _least_by_mcnemar(cases, variance, alpha, power)
+        return _least_by_mcnemar(cases, variance, ALPHA, power)
 
     def distance(mean: float) -> float:  # from 0, on average, of a normal variable
         normal = NormalDist(mean, sqrt(variance))
         return 2 * variance * normal.pdf(0.0) + mean * (1 - 2 * normal.cdf(0.0))
 
-    found = _least_by_interval(units - 1.0, variance, distance, alpha, power)
+    found = _least_by_interval(units - 1.0, variance, distance, ALPHA, power)
     return min(UNDETECTABLE, found + _GRID_STEPS / rounds / cases)
 
 

@@ -20,7 +20,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
@@ -142,11 +142,8 @@ def _number_of_lines(path: Path) -> int:
 
 
 def _sealed(journal: Path) -> Totals | None:
-    """Return the totals that the journal was sealed with. A damaged seal is reported by `RunFolder`."""
-    try:
-        seal = read_seal(journal.parent) if journal.name == JOURNAL else None
-    except RunFolderError:
-        return None
+    """Return the totals that the journal was sealed with."""
+    seal = intact_seal(journal.parent) if journal.name == JOURNAL else None
     return seal.journal if seal is not None else None
 
 
@@ -467,6 +464,13 @@ def read_seal(folder: Path) -> Seal | None:
         return Seal(Totals(int(data["lines"]), int(data["sum"], 16)), tuple(map(str, data["plan"])))
     except (ValueError, KeyError, TypeError) as error:
         raise RunFolderError(f"{path} is damaged: {error}; `bakeoff runs check --repair` makes a new one") from error
+
+
+def intact_seal(folder: Path) -> Seal | None:
+    """Return the seal of a run folder, None if it has none or a damaged one, which `RunFolder` reports."""
+    with suppress(RunFolderError):
+        return read_seal(folder)
+    return None
 
 
 def write_seal(folder: Path, seal: Seal) -> None:

@@ -34,8 +34,8 @@ from bakeoff.storage.journal import (
     SEAL,
     Entry,
     JournalMark,
-    Seal,
     SpentTokens,
+    intact_seal,
     plan_digest,
     read_journal_backwards,
     read_journal_with_places,
@@ -170,7 +170,7 @@ class RunFolder:
     def read_plan_bytes(self) -> bytes:
         """Return the content of the plan's file. Raise RunFolderError if it is not the one sealed."""
         for _ in range(_PLAN_TRIES):  # a process may be replacing plan and seal
-            seal = self._intact_seal()
+            seal = intact_seal(self.path)
             if not self.plan_file.exists():
                 raise RunFolderError(f"{self.path} is not a run folder: it has no {self.plan_file.name}")
             with os_errors_explained(self.plan_file, "read"):
@@ -192,12 +192,6 @@ class RunFolder:
         except (AttributeError, TypeError, KeyError) as error:
             raise RunFolderError(f"{self.plan_file} cannot be read: an older version wrote no such settings") from error
 
-    def _intact_seal(self) -> Seal | None:
-        try:
-            return read_seal(self.path)
-        except RunFolderError:  # reading the journal reports it
-            return None
-
     def plan_as_it_is(self) -> tuple[str, bool]:
         """Return the digest of the plan, and True if it is not the one sealed. Raise RunFolderError if it is none."""
         with os_errors_explained(self.plan_file, "read"):
@@ -206,12 +200,12 @@ class RunFolder:
             Plan.model_validate_json(data)
         except ValidationError as error:
             raise RunFolderError(f"{self.plan_file} cannot be read: {first_problem(error)}") from error
-        seal, digest = self._intact_seal(), plan_digest(data)
+        seal, digest = intact_seal(self.path), plan_digest(data)
         return digest, seal is not None and bool(seal.plans) and digest not in seal.plans
 
     def sealed_lines(self) -> int:
         """Return how many lines the journal had when it was sealed; 0 if that is not known."""
-        seal = self._intact_seal()
+        seal = intact_seal(self.path)
         return seal.journal.lines if seal is not None else 0
 
     def outer_damage(self) -> Iterator[Damage]:

@@ -257,19 +257,15 @@ def _mark(facts: ArmFacts) -> Mark:
 def _forest(report: CompareReport, pairs: list[tuple[PairReport, str]]) -> ForestPlot:
     paired, several_pairs = all(pair.comparison.paired for pair in report.pairs), len(pairs) > 1
     shaded = f" Shaded: within ±{100 * report.margin:g} points." if report.margin else ""
-    several = (
-        " over all subjects, adjusted by Holm's method" if sum(not pair.control for pair in report.pairs) > 1 else ""
-    )
+    adjusted = sum(not pair.control for pair in report.pairs) > 1
+    several = " over all subjects, adjusted by Holm's method" if adjusted else ""
+    rows = []
+    for pair, label in pairs:
+        row = plotted_difference(label, pair.comparison, pair.ruling.verdict)
+        rows.append(replace(row, verdict=_verdict(pair), mark=_mark(pair.candidate) if several_pairs else None))
     return ForestPlot(
         f"{'Paired difference' if paired else 'Difference'}, candidate minus baseline",
-        tuple(
-            replace(
-                plotted_difference(label, pair.comparison, pair.ruling.verdict),
-                verdict=_verdict(pair),
-                mark=_mark(pair.candidate) if several_pairs else None,
-            )
-            for pair, label in pairs
-        ),
+        tuple(rows),
         report.margin,
         f"The line is the 95 % interval{several}; its thick part, at 90 %, decides on equivalence.{shaded}",
     )
@@ -319,11 +315,8 @@ def _sides(report: CompareReport, chapter: _Chapter) -> Section:
     if chapter.several:
         adjusted = not pair.control and sum(not one.control for one in report.pairs) > 1
         title = (f"{_verdict(pair)}: ", Quote(pair.candidate.subject))
-        return Section(
-            f"pair-{chapter.number}",
-            title,
-            (TextBlock(f"{sentence(pair.gate)} {_claims(pair, adjusted=adjusted)}"), table),
-        )
+        said = TextBlock(f"{sentence(pair.gate)} {_claims(pair, adjusted=adjusted)}")
+        return Section(f"pair-{chapter.number}", title, (said, table))
     plot = _forest(report, [(pair, f"{points(pair.comparison.difference)} points")])
     return Section("difference", "Difference", (plot, table))
 
@@ -490,10 +483,8 @@ def _detail(detail: CaseDetail, case: CaseChange, place: str) -> Section:
         ("Time", duration(old.seconds), duration(new.seconds)),
     )
     blocks: list[Block] = [Table(columns("Property", "Baseline", "Candidate"), rows, visible(case.case))]
-    blocks += [
-        Code("\n".join(change.lines), "diff", visible(change.what), folded=at > 0)
-        for at, change in enumerate(detail.changes)
-    ]
+    for at, change in enumerate(detail.changes):
+        blocks.append(Code("\n".join(change.lines), "diff", visible(change.what), folded=at > 0))
     about = f"{points(case.difference)} points, round {detail.round + 1:,}"
     return Section(place, Quote(case.case), tuple(blocks), about)
 

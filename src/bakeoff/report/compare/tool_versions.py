@@ -107,12 +107,7 @@ def compare_versions(
     wanted = _tools(candidate.plan, cells[1])
     judged = judge_pairs({tool: PairedArms(*_of_tool(candidate.plan, tool, cells), losses=losses) for tool in wanted})
     tools = tuple(
-        ToolPoints(
-            tool=tool,
-            comparison=judged[tool].comparison,
-            ruling=judged[tool].ruling,
-            changes=tuple(each for each in changes if _label(each) == tool),
-        )
+        ToolPoints(tool=tool, **judged[tool]._asdict(), changes=tuple(each for each in changes if _label(each) == tool))
         for tool in wanted
     )
     keys = [[_key(case) for case in plan.cases] for plan in (baseline.plan, candidate.plan)]
@@ -435,14 +430,8 @@ def describe_tuning(report: TuneReport) -> Report:
         for version in report.versions
     )
     table = Table(columns("Version", "Score>", "Cases>", "Description"), rows, "Training cases, the best first")
-    sections = [
-        Section(
-            "versions",
-            "Versions",
-            (table,),
-            "Chosen by the training cases. A version is run until it is shown to be behind.",
-        )
-    ]
+    lead = "Chosen by the training cases. A version is run until it is shown to be behind."
+    sections = [Section("versions", "Versions", (table,), lead)]
     if report.comparison is not None and report.ruling is not None:
         found = report.comparison
         lead = f"{count_of(found.cases, 'case')} that did not choose the winner, each with both descriptions."

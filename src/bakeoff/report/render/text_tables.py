@@ -201,9 +201,8 @@ class _Layout:
 def _bar(row: list[Datum]) -> Datum:
     share = next((datum.span.value for datum in row if datum.span), 0.0)
     full = min(_BAR, max(0, round(_BAR * share)))
-    return Datum(
-        "█" * full + "░" * (_BAR - full), tone="fail" if share < 0.5 else "partial" if share < 0.75 else "pass"
-    )
+    tone: Tone = "fail" if share < 0.5 else "partial" if share < 0.75 else "pass"
+    return Datum("█" * full + "░" * (_BAR - full), tone=tone)
 
 
 _NARROWEST = 40
