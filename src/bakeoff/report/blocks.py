@@ -11,7 +11,7 @@ fragments.
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import Any, Literal, NamedTuple
@@ -408,6 +408,11 @@ def as_datum(value: Value) -> Datum:
 def counted(number: int) -> Datum:
     """Return a count that should be 0."""
     return Datum(f"{number:,}", sort=number, tone="lost" if number else "muted")
+
+
+def trail(scores: Iterable[float | None]) -> tuple[float, ...]:
+    """Return the known scores as the points of a small line."""
+    return tuple(min(1.0, max(0.0, score)) for score in scores if score is not None)
 
 
 def sparkline(shares: Sequence[float]) -> str:

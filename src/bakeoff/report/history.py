@@ -31,6 +31,7 @@ from bakeoff.report.blocks import (
     Tone,
     Value,
     columns,
+    trail,
 )
 from bakeoff.report.compare.arms import Arm, FileName, RunPair, countable, read_arm
 from bakeoff.report.formatting import UNKNOWN, percent, points, sentence, span, utc
@@ -349,15 +350,14 @@ def describe_history(report: HistoryReport, *, last: int | None = None) -> Repor
 
 
 def _overview(report: HistoryReport) -> Section:
-    rows = tuple(
-        (
-            Datum(Quote(one.subject)),
-            Datum("", trail=tuple(run.score for run in one.runs if run.score is not None)),
-            _state_datum("worse" if one.change.worse else "not worse", decided=report.state is not GateState.UNDECIDED),
-        )
-        for one in report.subjects
-    )
-    return Section("subjects", "Subjects", (Table(columns("Subject", "Scores", "State"), rows, "All subjects"),))
+    rows: list[tuple[Value, ...]] = []
+    for one in report.subjects:
+        state: RunState = "worse" if one.change.worse else "not worse"
+        scores = Datum("", trail=trail(run.score for run in one.runs))
+        about = _state_datum(state, decided=report.state is not GateState.UNDECIDED)
+        rows.append((Datum(Quote(one.subject)), scores, about))
+    table = Table(columns("Subject", "Scores", "State"), tuple(rows), "All subjects")
+    return Section("subjects", "Subjects", (table,))
 
 
 def _state_datum(state: RunState, note: str = "", *, decided: bool) -> Datum:

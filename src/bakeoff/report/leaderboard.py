@@ -14,7 +14,7 @@ from bakeoff._kernel.text import count_of, visible
 from bakeoff.errors import BakeoffError, UsageError
 from bakeoff.plan import Origin
 from bakeoff.report.answer import what_was_lost_unequally
-from bakeoff.report.blocks import Column, Datum, Phrase, Quote, Report, Section, Table, Value, columns
+from bakeoff.report.blocks import Column, Datum, Phrase, Quote, Report, Section, Table, Value, columns, trail
 from bakeoff.report.compare.arms import FileName, case_keys, countable, judged_by, labelled_judgements
 from bakeoff.report.formatting import UNKNOWN, cost, percent, replay_note, sentence, span, utc
 from bakeoff.report.judges.calibration import Judgements, calibrated_pairs
@@ -560,6 +560,5 @@ def _provenance(board: Leaderboard) -> Section:
 
 def _history(entry: LeaderboardEntry) -> Datum:
     runs = count_of(len(entry.history), "run")
-    trail = tuple(min(1.0, max(0.0, score)) for score in entry.history)
-    scores = ", ".join(percent(score) for score in entry.history[-_MAX_NAMED:])
-    return Datum(runs, sort=len(entry.history), trail=trail if len(trail) > 1 else (), note=scores)
+    scores, several = ", ".join(percent(score) for score in entry.history[-_MAX_NAMED:]), len(entry.history) > 1
+    return Datum(runs, sort=len(entry.history), trail=trail(entry.history) if several else (), note=scores)

@@ -19,6 +19,7 @@ from bakeoff.report.blocks import (
     counted,
     heading,
     paragraph,
+    trail,
 )
 from bakeoff.report.compare.within_run import (
     STOPPED_NOTE,
@@ -46,7 +47,7 @@ from bakeoff.report.scores import (
     share_cells,
     unit_tests_datum,
 )
-from bakeoff.report.summary import RunTally, SubjectSummary, Summary
+from bakeoff.report.summary import RunTally, Summary
 from bakeoff.stats.intervals import TOO_SMALL
 from bakeoff.stats.rounds import PassK
 from bakeoff.storage.run_folder import RunFolder
@@ -70,17 +71,12 @@ def describe_run(name: str, records: RunRecords) -> tuple[Block, ...]:
 def summary_blocks(
     plan: Plan, summary: Summary, cells_of: CellsOf, judgements: Judgements | None = None
 ) -> tuple[Block, ...]:
-    """Return the answer in one sentence, the tables of scores, and the scores by tag."""
+    """Return the answer in one sentence, the table of scores, the comparisons that end a run, and scores by tag."""
     tags = tag_section(plan, cells_of, [one.subject for one in summary.judged])
     treatments = treatment_section(treatment_effects(plan, summary, cells_of))
     sections = [section for section in (treatments, tags) if section]
-    return paragraph(answer(summary, cells_of, judgements)), *score_blocks(summary), *sections
-
-
-def score_blocks(summary: Summary) -> tuple[Block, ...]:
-    """Return the table of scores, and the comparisons of a run that ends when they are decided."""
     compared = () if summary.comparisons is None else (describe_comparisons(summary.comparisons),)
-    return (summary_table(summary), *compared)
+    return paragraph(answer(summary, cells_of, judgements)), summary_table(summary), *compared, *sections
 
 
 def summary_table(summary: Summary) -> Table:
@@ -100,7 +96,7 @@ def summary_table(summary: Summary) -> Table:
             *(share_cells(one) if split else ()),
             *((_pass_k(one.pass_at_k), _pass_k(one.pass_hat_k)) if repeated else ()),
             counted(one.missing),
-            *((_by_round(one),) if by_round else ()),
+            *((Datum("", trail=trail(one.by_round)),) if by_round else ()),
             Datum(token_count(used := one.spent.tokens, estimated=bool(one.estimated)), sort=min(used, 2**53) or None),
         )
         for one in best_first(summary.subjects)
@@ -114,11 +110,8 @@ def summary_table(summary: Summary) -> Table:
 
 def _pass_k_columns(rounds: int) -> tuple[Column, ...]:
     """Return columns for the page only: text has these numbers with their intervals below the table."""
-    meanings = (
-        (f"pass@{rounds}", f"one of {rounds:,} rounds passes"),
-        (f"pass^{rounds}", f"all {rounds:,} rounds pass"),
-    )
-    return tuple(Column(name, align="end", help=meaning, page_only=True) for name, meaning in meanings)
+    meanings = {f"pass@{rounds}": f"one of {rounds:,} rounds passes", f"pass^{rounds}": f"all {rounds:,} rounds pass"}
+    return tuple(Column(name, align="end", help=meaning, page_only=True) for name, meaning in meanings.items())
 
 
 def _pass_k(estimate: PassK | None) -> Datum:
@@ -142,10 +135,6 @@ def pass_k_notes(summary: Summary) -> Iterator[str]:
         yield f"pass@{summary.rounds}: one of {summary.rounds:,} rounds passes; pass^{summary.rounds}: all pass."
     for one in known[:_MAX_NAMED]:
         yield f"{visible(one.subject, 200)}: {_estimate(one.pass_at_k)}, {_estimate(one.pass_hat_k)}."
-
-
-def _by_round(summary: SubjectSummary) -> Datum:
-    return Datum("", trail=tuple(min(1.0, max(0.0, score)) for score in summary.by_round if score is not None))
 
 
 def _notes(summary: Summary) -> Iterator[str]:

@@ -136,9 +136,8 @@ class Moments:
 
 def moments_of(cells: Sequence[Cell]) -> Moments:
     """Return the moments of the score of one subject; at least one cell is needed."""
-    return moments_of_means(
-        [cell.mean for cell in cells], [cell.cluster for cell in cells], single=single_pass_or_fail(cells)
-    )
+    means, clusters = [cell.mean for cell in cells], [cell.cluster for cell in cells]
+    return moments_of_means(means, clusters, single=single_pass_or_fail(cells))
 
 
 def moments_of_means(
@@ -153,10 +152,7 @@ def moments_of_means(
         units=len(groups),
         mean=middle,
         variance=spread.variance,
-        informative=min(
-            sum(any(value > 0 for value in group) for group in groups),
-            sum(any(value < 1 for value in group) for group in groups),
-        ),
+        informative=min(sum(max(group) > 0 for group in groups), sum(min(group) < 1 for group in groups)),
         freedom=spread.freedom,
         skewness=spread.skewness,
         values=tuple(means) if len(groups) == len(means) else (),

@@ -139,9 +139,8 @@ def _grids(rows: "Floats") -> "Integers":
 def _fit(rows: "Floats", steps: int) -> "np.ndarray[Any, np.dtype[np.bool_]]":
     import numpy as np
 
-    fits: np.ndarray[Any, np.dtype[np.bool_]] = np.all(
-        np.abs(rows * steps - np.rint(rows * steps)) < _SLACK * steps, axis=1
-    )
+    apart = np.abs(rows * steps - np.rint(rows * steps))
+    fits: np.ndarray[Any, np.dtype[np.bool_]] = np.all(apart < _SLACK * steps, axis=1)
     return fits
 
 

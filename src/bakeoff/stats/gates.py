@@ -46,6 +46,11 @@ class GateJudgement(FrozenModel):
     refused: bool = False
     within: WithinChange | None = None  # the claim about these very cases
 
+    @classmethod
+    def undecidable(cls, sentence: str, *, refused: bool = False) -> Self:
+        """Return that nothing is shown, and why."""
+        return cls(verdict=GateVerdict.UNDECIDABLE, sentence=sentence, refused=refused)
+
 
 @dataclass(frozen=True, slots=True)
 class Losses:
@@ -93,13 +98,11 @@ def judge(
         empty = [name for name in ("baseline", "candidate") if getattr(comparison, name) is None]
         refusal = f"refused: no trial of the {' and the '.join(empty)} was scored, so there is nothing to compare"
     if refusal:
-        return GateJudgement(verdict=GateVerdict.UNDECIDABLE, sentence=refusal, refused=True)
+        return GateJudgement.undecidable(refusal, refused=True)
     chance = comparison.p_value if p_value is None else p_value
     if comparison.interval is None or chance is None:
         why = "fewer than two independent cases can be compared"
-        return GateJudgement(
-            verdict=GateVerdict.UNDECIDABLE, sentence=f"undecidable: {nothing_shown(comparison)}; {why}"
-        )
+        return GateJudgement.undecidable(f"undecidable: {nothing_shown(comparison)}; {why}")
     verdict = _verdict(comparison, chance, margin)
     return GateJudgement(verdict=verdict, sentence=_sentence(verdict, comparison, chance, margin), p_value=chance)
 
@@ -236,7 +239,7 @@ def _unless_losses_decide(
             found = ruling.model_copy(update={"sentence": f"{ruling.sentence}; {said}"})
         else:
             sentence = f"refused: the lost trials could decide: {said}; resume the run first"
-            found = GateJudgement(verdict=GateVerdict.UNDECIDABLE, sentence=sentence, refused=True)
+            found = GateJudgement.undecidable(sentence, refused=True)
         judged[name] = JudgedPair(compared, found)
     return judged
 
@@ -354,17 +357,10 @@ def unequal_losses(losses: Mapping[str, Losses]) -> tuple[UnequalLosses, ...]:
         return ()
     pairs = [sorted(pair, key=lambda name: (-tried[name].share, name)) for pair in combinations(tried, 2)]
     chances = holm([chance_of_losses(tried[more], tried[fewer]) for more, fewer in pairs])
-    found = [
-        UnequalLosses(
-            more=more,
-            fewer=fewer,
-            more_lost=tried[more].lost,
-            more_trials=tried[more].trials,
-            fewer_lost=tried[fewer].lost,
-            fewer_trials=tried[fewer].trials,
-            p_value=chance,
-        )
-        for (more, fewer), chance in zip(pairs, chances, strict=True)
-        if chance < ALPHA and tried[more].share - tried[fewer].share > MAX_UNEQUAL
-    ]
+    found = []
+    for (more, fewer), chance in zip(pairs, chances, strict=True):
+        if chance < ALPHA and tried[more].share - tried[fewer].share > MAX_UNEQUAL:
+            sides = (("more", tried[more]), ("fewer", tried[fewer]))
+            counts = {f"{side}_{name}": getattr(arm, name) for side, arm in sides for name in ("lost", "trials")}
+            found.append(UnequalLosses(more=more, fewer=fewer, **counts, p_value=chance))
     return tuple(sorted(found, key=lambda pair: pair.p_value))

@@ -71,10 +71,8 @@ def leaderboard(subjects: Mapping[str, Cells], *, alpha: float = ALPHA, seed: in
     together, equal subjects are told apart with a chance of at most alpha. Simulated: 2.0 % of leaderboards of eight
     equal subjects.
     """
-    scores = {
-        name: (moments_of(list(cells.values())).mean, score_interval(list(cells.values())))
-        for name, cells in subjects.items()
-    }
+    lists = {name: list(cells.values()) for name, cells in subjects.items()}
+    scores = {name: (moments_of(cells).mean, score_interval(cells)) for name, cells in lists.items()}
     order = sorted(scores, key=lambda name: -scores[name][0])
     return _standings(scores, order, _compare_pairs(subjects, order, alpha, seed) if len(order) > 1 else _Pairs())
 
@@ -95,10 +93,9 @@ def corrected_leaderboard(
 
 def _standings(scores: _Scores, order: Sequence[str], pairs: _Pairs) -> tuple[Standing, ...]:
     known = {name for name, (_, interval) in scores.items() if interval is not None}
+    comparable = {name for pair in pairs.comparable for name in pair}
     if len(scores) == 1 or len(known) == 1:
         comparable = known or set(scores)
-    else:
-        comparable = {name for pair in pairs.comparable for name in pair}
     ranked = [name for name in order if name in comparable]
     groups = tied_groups(ranked, pairs.told_apart)
     better = [upper for upper, _ in pairs.told_apart]

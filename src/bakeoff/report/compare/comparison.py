@@ -32,7 +32,7 @@ from bakeoff.report.judges.calibration import CalibratedPair, refusal
 from bakeoff.report.readers import Source
 from bakeoff.report.summary import SubjectSummary, is_control
 from bakeoff.stats.comparison import Comparison, Mismatch, Stamp, mismatches
-from bakeoff.stats.gates import TOGETHER, GateJudgement, GateVerdict, JudgedPair, judge_pairs
+from bakeoff.stats.gates import TOGETHER, GateJudgement, JudgedPair, judge_pairs
 from bakeoff.stats.power import detectable_between, difference_split
 from bakeoff.storage.ledger import Ledger
 
@@ -189,11 +189,8 @@ def _report(pairs: Sequence[RunPair], request: CompareRequest, gone: Mapping[str
         for place, pair in enumerate(controls)
     ]
     codes = [pair.exit_code for pair in reports]
-    if (
-        together is not None
-        and request.rule.gate != "no-new-failures"
-        and not any(map(request.refuses, judged.values()))
-    ):
+    by_scores = request.rule.gate != "no-new-failures" and not any(map(request.refuses, judged.values()))
+    if together is not None and by_scores:
         codes.append(decide_gate(GateEvidence(comparisons=(together,), rule=request.rule)).exit_code)
     code = GateState.worst(STATES[code] for code in codes).exit_code
     gate = request.rule._asdict()
@@ -209,7 +206,7 @@ def _refused(report: PairReport, pair: RunPair) -> PairReport:
     reason = refusal(pair.calibrated(unlabelled=True), (pair.old.source.name, pair.new.source.name))
     if reason is None:
         return report
-    ruling = GateJudgement(verdict=GateVerdict.UNDECIDABLE, sentence=reason, refused=True)
+    ruling = GateJudgement.undecidable(reason, refused=True)
     said = "no decision: --require-calibrated-judge needs more labels"
     decision = decide_gate(GateEvidence(refused=True, sentence=said))
     return report.model_copy(update={"ruling": ruling, "exit_code": decision.exit_code, "gate": decision.sentence})
@@ -224,6 +221,7 @@ def _pair_report(pair: RunPair, judged: JudgedPair, request: CompareRequest, gon
     cases = tuple(_changes(pair))
     changed = [case for case in cases if case.outcome in ("win", "loss")]
     telling = sorted(changed, key=lambda case: case.difference or 0.0)[: request.most_details]  # losses first
+    found = (case_detail(case.case, old.records, old.spec.name, new.records, new.spec.name) for case in telling)
     return PairReport(
         baseline=_facts(old),
         candidate=_facts(new),
@@ -237,11 +235,7 @@ def _pair_report(pair: RunPair, judged: JudgedPair, request: CompareRequest, gon
         calibrated=pair.calibrated(),
         detectable=detectable_between(*pair.cells),
         cases=cases,
-        details=tuple(
-            detail
-            for case in telling
-            if (detail := case_detail(case.case, old.records, old.spec.name, new.records, new.spec.name))
-        ),
+        details=tuple(filter(None, found)),
     )
 
 

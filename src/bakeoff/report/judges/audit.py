@@ -72,10 +72,8 @@ def agreement_of(labels: Labels, scorer: str) -> Agreement:
     names = sorted({name for given in by_answer.values() for name in given})
     pairs = []
     for one, other in combinations(names, 2):
-        both = [
-            (given[one].label, given[other].label) for given in by_answer.values() if one in given and other in given
-        ]
-        if both:
+        common = [given for given in by_answer.values() if one in given and other in given]
+        if both := [(given[one].label, given[other].label) for given in common]:
             pairs.append(LabellerPair(labellers=(one, other), answers=len(both), kappa=cohen_kappa(both)))
     units = [[label.label for label in given.values()] for given in by_answer.values()]
     counts = {name: sum(name in given for given in by_answer.values()) for name in names}
@@ -170,11 +168,8 @@ def _bias(errors: Sequence[tuple[Judgement, float, float]], other: Sequence[floa
 
 
 def _flips(repeated: Mapping[str, Sequence[float]], cut: float) -> FlipRate | None:
-    cells = {
-        CaseKey(attempt): Cell.of(score >= cut - 1e-9 for score in scores)
-        for attempt, scores in repeated.items()
-        if len(scores) > 1
-    }
+    asked = {attempt: [score >= cut - 1e-9 for score in scores] for attempt, scores in repeated.items()}
+    cells = {CaseKey(attempt): Cell.of(passed) for attempt, passed in asked.items() if len(passed) > 1}
     return flip_rate_within(cells) if cells else None
 
 
@@ -255,10 +250,8 @@ def _quality_notes(audit: JudgeAudit) -> Iterator[Phrase]:
 
 def _warnings(audit: JudgeAudit) -> Iterator[Block]:
     if audit.outdated:
-        yield TextBlock(
-            f"{count_of(audit.outdated, 'label is', 'labels are')} of answers that are not in the run any more.",
-            tone="lost",
-        )
+        outdated = count_of(audit.outdated, "label is", "labels are")
+        yield TextBlock(f"{outdated} of answers that are not in the run any more.", tone="lost")
     if audit.damaged:
         yield TextBlock(f"{count_of(audit.damaged, 'line')} of labels.jsonl cannot be read: left out.", tone="lost")
 
@@ -271,20 +264,14 @@ def agreement_blocks(agreement: Agreement) -> list[Block]:
     blocks: list[Block] = [Table(columns("Labeller", "Labels>"), rows, "Who labelled how much")]
     if agreement.pairs:
         titles = (*columns("Labellers", "Answers>", "Kappa>"), Column("95 % interval", "end"))
-        pairs = tuple(
-            (
-                Datum((Quote(pair.labellers[0]), " and ", Quote(pair.labellers[1]))),
-                pair.answers,
-                _number(pair.kappa, as_share=False),
-                _plain_range(pair.kappa),
-            )
-            for pair in agreement.pairs
-        )
-        alpha = f"Krippendorff's alpha over all labellers: {_number(agreement.alpha, as_share=False)}"
-        around = (
-            f" (95 % interval {_plain_range(agreement.alpha)})" if agreement.alpha and agreement.alpha.interval else ""
-        )
-        blocks.append(Table(titles, pairs, "Agreement between labellers", (f"{alpha}{around}.",)))
+        pairs: list[tuple[Value, ...]] = []
+        for pair in agreement.pairs:
+            names = Datum((Quote(pair.labellers[0]), " and ", Quote(pair.labellers[1])))
+            pairs.append((names, pair.answers, _number(pair.kappa, as_share=False), _plain_range(pair.kappa)))
+        alpha = agreement.alpha
+        said = f"Krippendorff's alpha over all labellers: {_number(alpha, as_share=False)}"
+        said += f" (95 % interval {_plain_range(alpha)})" if alpha and alpha.interval else ""
+        blocks.append(Table(titles, tuple(pairs), "Agreement between labellers", (f"{said}.",)))
     else:
         text = "One labeller: agreement needs a second one, with `bakeoff label --labeller NAME`."
         blocks.append(TextBlock(text))

@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 
 from pydantic import JsonValue
@@ -67,12 +68,8 @@ def judges_calibrated(records: Iterable[Record], results: Path) -> tuple[bool, s
 
     Otherwise say which has not, and how to label.
     """
-    judges = {
-        (score.name, judge)
-        for record in records
-        for score in record.scores
-        if isinstance(judge := score.metadata.get(JUDGE), str)
-    }
+    scores = (score for record in records for score in record.scores)
+    judges = {(score.name, judge) for score in scores if isinstance(judge := score.metadata.get(JUDGE), str)}
     if not judges:
         return True, "no model judged anything"
     known = dict(_labelled_judges(results, judges))
@@ -153,18 +150,13 @@ def _in_turn(groups: dict[tuple[str, int], list[Judgement]], most: int) -> Itera
 
     Each turn is shuffled as well: the order must not tell the groups apart.
     """
-    queues = {
-        place: sorted(ones, key=lambda one: fingerprint("draw", one.attempt_key)) for place, ones in groups.items()
-    }
-    turn = 0
-    while most > 0 and queues:
-        drawn = [(place, queue[turn]) for place, queue in queues.items() if turn < len(queue)]
-        if not drawn:
-            return
-        drawn.sort(key=lambda pair: fingerprint("turn", pair[1].attempt_key))
-        yield from drawn[:most]
-        most -= len(drawn)
-        turn += 1
+    queues = [
+        [(place, one) for one in sorted(ones, key=lambda one: fingerprint("draw", one.attempt_key))]
+        for place, ones in groups.items()
+    ]
+    turns = ([pair for pair in turn if pair] for turn in zip_longest(*queues))
+    shuffled = (sorted(turn, key=lambda pair: fingerprint("turn", pair[1].attempt_key)) for turn in turns)
+    yield from islice(chain.from_iterable(shuffled), max(0, most))
 
 
 _AT_A_TIME = 8  # questions to a judge
@@ -208,10 +200,8 @@ async def ask_again(
             return values
 
         found_scores = await asyncio.gather(*map(scores_of, records))
-    scores_by_key: dict[str, Sequence[float]] = {
-        record.attempt_key: scores for record, scores in zip(records, found_scores, strict=True)
-    }
-    return scores_by_key, sum(spent, NO_USAGE)
+    by_key = zip((record.attempt_key for record in records), found_scores, strict=True)
+    return dict(by_key), sum(spent, NO_USAGE)
 
 
 def _no_workspace() -> AbstractAsyncContextManager[Workspace]:

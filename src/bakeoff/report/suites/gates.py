@@ -174,13 +174,13 @@ def _over_history(earlier: Sequence[SeriesRun], outcomes: Iterable[EvalOutcome],
 
 def _anytime_ruling(compared: Comparison, pair: PairDecision) -> GateJudgement:
     if pair.refused is not None:
-        return GateJudgement(verdict=GateVerdict.UNDECIDABLE, sentence=pair.refused, refused=True)
+        return GateJudgement.undecidable(pair.refused, refused=True)
     if pair.interval is None or pair.difference is None:
-        return GateJudgement(verdict=GateVerdict.UNDECIDABLE, sentence="no case can be compared")
+        return GateJudgement.undecidable("no case can be compared")
     low, high = 100 * pair.interval.low, 100 * pair.interval.high
     facts = f"{100 * pair.difference:+.1f} points, anytime-valid interval {low:+.1f} to {high:+.1f}"
     if pair.decision is SequentialDecision.UNDECIDED:
-        return GateJudgement(verdict=GateVerdict.UNDECIDABLE, sentence=f"{nothing_shown(compared)}: {facts}")
+        return GateJudgement.undecidable(f"{nothing_shown(compared)}: {facts}")
     return GateJudgement(verdict=GateVerdict(pair.decision), sentence=f"{pair.decision}: {facts}")
 
 

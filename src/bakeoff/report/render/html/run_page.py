@@ -102,9 +102,8 @@ def overview(data: RunData) -> Section:
         trials = count_of(data.unscored, "trial was", "trials were")
         found.append(f"{trials} attempted but not yet scored by the plan's current scorers, and count as not run.")
     if data.foreign:
-        found.append(
-            f"{count_of(data.foreign, 'record belongs', 'records belong')} to an earlier version of the plan; left out."
-        )
+        foreign = count_of(data.foreign, "record belongs", "records belong")
+        found.append(f"{foreign} to an earlier version of the plan; left out.")
     return Section("overview", "Overview", (*[TextBlock(text, tone="lost") for text in found], *tables))
 
 
@@ -142,17 +141,14 @@ def costs(data: RunData) -> Section | None:
 
 def _cost_row(subject: SubjectSummary, bill: Bill) -> tuple[Value, ...]:
     spent, priced, guessed = subject.spent, bill.price is not None, bool(subject.estimated)
-    saving = bill.total - bill.simulated
+    saving, tokens = bill.total - bill.simulated, (spent.input, spent.cache_read, spent.output)
     share = f" ({100 * saving / bill.total:.0f} %)" if bill.total else ""
     saved = f"{'−' if saving < 0 else ''}{format_cost(abs(saving))}{share}"
     return (
         name_datum(subject),
         Datum(cost(spent.cost, estimated=guessed), sort=spent.cost, tone="strong"),
         Datum(cost(subject.cost_per_trial, estimated=guessed), sort=subject.cost_per_trial),
-        *(
-            Datum(token_count(used, estimated=guessed), sort=used)
-            for used in (spent.input, spent.cache_read, spent.output)
-        ),
+        *(Datum(token_count(used, estimated=guessed), sort=used) for used in tokens),
         Datum(cost(bill.total if priced else None), sort=bill.total),
         Datum(cost(bill.simulated if priced else None), sort=bill.simulated),
         Datum(saved if priced else UNKNOWN, sort=saving),
@@ -546,18 +542,14 @@ def _tiles(run: RunData) -> list[tuple[str, str, str]]:
     took = duration(max(known) - min(known)) if len(known) > 1 else ""
     started = known[0] if known else run.first_started
     spent, guessed = run.summary.spent, any(subject.estimated for subject in run.summary.subjects)
-    at = utc(started) if isfinite(started) else None
+    tokens, at = token_count(spent.tokens, estimated=guessed), utc(started) if isfinite(started) else None
     passed = "–" if not run.plan.thresholds else f"{sum(subject.passed for subject in judged):,}"
     return [
         ("Passed", passed, f"of {of_judged:,} {'judged' if run.summary.own_rules else 'scored'}{controls}"),
         ("Scored", f"{scored:,}", f"of {run.summary.planned:,} planned"),
         ("Lost", f"{lost.total():,}", ", ".join(f"{count:,} {verdict}" for verdict, count in lost.items())),
         ("Not run", f"{missing:,}", ""),
-        (
-            "Spent",
-            cost(spent.cost, estimated=guessed),
-            f"{token_count(spent.tokens, estimated=guessed)} tokens" if spent.tokens else "",
-        ),
+        ("Spent", cost(spent.cost, estimated=guessed), f"{tokens} tokens" if spent.tokens else ""),
         ("Started", f"{at:%Y-%m-%d}" if at else "–", ", ".join(filter(None, (f"{at:%H:%M} UTC" if at else "", took)))),
     ]
 
@@ -578,13 +570,15 @@ def _matrix(run: RunData, trials: TrialTable) -> Matrix | None:
     judged = {one.subject for one in run.summary.judged}
     counts = [at for at in order if plan.subjects[at].name in judged]
     rows.sort(key=lambda row: all(cell is None or cell.tone in ("pass", "plain") for cell in _at(row[1], counts)))
+    names = [plan.subjects[at].name for at in order]
+    tones: list[Tone] = ["plain" if name in judged else "muted" for name in names]
+    titles = tuple(
+        Datum(visible(name, NAME), tone=tone, mark=mark_of(name, control=tone == "muted"))
+        for name, tone in zip(names, tones, strict=True)
+    )
     return Matrix(
         corner="Case",
-        columns=tuple(
-            Datum(visible(name, NAME), tone="muted" if control else "plain", mark=mark_of(name, control=control))
-            for name in (plan.subjects[at].name for at in order)
-            for control in [name not in judged]
-        ),
+        columns=titles,
         rows=tuple((name, _at(cells, order)) for name, cells in rows),
         caption="Score by case and subject",
     )
