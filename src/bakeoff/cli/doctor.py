@@ -21,18 +21,8 @@ from bakeoff.errors import UsageError
 
 app = group_of()
 
-KEYS = (
-    "AI_GATEWAY_API_KEY",
-    "VERCEL_OIDC_TOKEN",
-    "OPENAI_API_KEY",
-    "ANTHROPIC_API_KEY",
-    "GEMINI_API_KEY",
-    "DEEPSEEK_API_KEY",
-    "OPENROUTER_API_KEY",
-    "GROQ_API_KEY",
-    "MISTRAL_API_KEY",
-    "XAI_API_KEY",
-)
+_PREFIXES = ("OPENAI", "ANTHROPIC", "GEMINI", "DEEPSEEK", "OPENROUTER", "GROQ", "MISTRAL", "XAI")
+KEYS = ("AI_GATEWAY_API_KEY", "VERCEL_OIDC_TOKEN", *(f"{prefix}_API_KEY" for prefix in _PREFIXES))
 _ENOUGH_DISK = 2 * 1024**3
 _OLDEST_NODE = 20
 
@@ -102,9 +92,8 @@ def _agents() -> Iterator[DoctorFinding]:
     for agent in statuses:
         if agent.installed:
             advice = f"reinstall it, {agent.install}, or try another --sandbox" if agent.problem else ""
-            yield DoctorFinding(
-                f"agent: {agent.name}", agent.problem is None, agent.problem or agent.version or "", advice
-            )
+            found = agent.problem or agent.version or ""
+            yield DoctorFinding(f"agent: {agent.name}", agent.problem is None, found, advice)
 
 
 def _node() -> DoctorFinding:
@@ -132,9 +121,8 @@ def _disk(results: Path) -> DoctorFinding:
     folder = next(path for path in (results, *results.parents) if path.is_dir())
     free = shutil.disk_usage(folder).free
     advice = f"free some space: with less than {_ENOUGH_DISK / 1024**3:.0f} GiB a long run may fail"
-    return DoctorFinding(
-        "disk", free >= _ENOUGH_DISK, f"{free / 1024**3:.1f} GiB free", "" if free >= _ENOUGH_DISK else advice
-    )
+    enough = free >= _ENOUGH_DISK
+    return DoctorFinding("disk", enough, f"{free / 1024**3:.1f} GiB free", "" if enough else advice)
 
 
 def _keys() -> DoctorFinding:

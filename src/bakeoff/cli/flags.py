@@ -126,9 +126,8 @@ class SelectionFlags(Flags):
     """Choose the trials of a plan: those that decide a comparison, or one shard."""
 
     until_decided: bool = flag(False, "Compare subjects in pairs after every case; run no trial that decides nothing.")
-    margin: float | None = flag(
-        None, "The largest difference that does not matter, such as 0.05.", metavar="SHARE"
-    )  # `applied` says what is wrong with one that is out of range
+    # `applied` says what is wrong with a margin that is out of range.
+    margin: float | None = flag(None, "The largest difference that does not matter, such as 0.05.", metavar="SHARE")
     shard: str | None = flag(
         None,
         "Run only part I of N of the cases, such as 2/4; `bakeoff merge` joins the runs of all parts.",

@@ -118,6 +118,11 @@ class EndedRun:
             evidence = run_evidence(self.run.summary, ending.fail_under)
         return decide_gate(replace(evidence, allowed=allowed_in(ending.allow_undecided)))
 
+    def for_ci(self, ending: EndingFlags) -> CiRun:
+        """Return what the outputs for continuous integration say of this run."""
+        gate = undecided("the run was interrupted") if self.interrupted else self.gate(ending)
+        return CiRun(self.run.folder, self.run.plan, self.door.places(self.run.plan) if ending.github else {}, gate)
+
     def gate_to_print(self, ending: EndingFlags, *, first: bool = False) -> str:
         """Return the gate in a sentence: as the first line if the user set it, as the last too if not passed."""
         decision, is_set = self.gate(ending), ending.fail_under is not None or ending.allow_undecided != "0"
@@ -179,15 +184,7 @@ def conclude(
 
     `planned` says how many runs there should have been; where some are missing, the result is undecided.
     """
-    told = [
-        CiRun(
-            one.run.folder,
-            one.run.plan,
-            one.door.places(one.run.plan) if ending.github else {},
-            undecided("the run was interrupted") if one.interrupted else one.gate(ending),
-        )
-        for one in runs
-    ]
+    told = [one.for_ci(ending) for one in runs]
     files = [path for one in runs for path in one.results.files]
     files += [*more_files, *write_ci_outputs(told, ending.outputs())]
     if ending.as_json:
@@ -253,8 +250,7 @@ def _command(what: str, run: FinishedRun) -> str:
     store = store_of(run.options.results)
     results = run.options.results if store is None else store.address
     usual = results == Path("results")
-    words = ["bakeoff", *what.split(), run.folder.name, *([] if usual else ["--results", str(results)])]
-    return shlex.join(words)
+    return shlex.join(["bakeoff", *what.split(), run.folder.name, *([] if usual else ["--results", str(results)])])
 
 
 async def watch(

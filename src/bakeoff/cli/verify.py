@@ -51,14 +51,13 @@ def print_checks(
 
 
 def _as_json(check: VerificationCheck) -> dict[str, Any]:
-    known = check.reference
+    known, grades = check.reference, check.grades.items()
+    answers = {name: {"passed": grade.passed.total(), "tests": grade.total} for name, grade in grades}
     return {
         "case": check.case.id,
         "ok": check.ok,
         "problems": list(check.problems),
-        "answers": {
-            name: {"passed": grade.passed.total(), "tests": grade.total} for name, grade in check.grades.items()
-        },
+        "answers": answers,
         "proven": len(known.proven) if known else 0,
         "unproven": list(known.unproven) if known else [],
         "seconds": round(check.seconds, 3),
@@ -76,8 +75,7 @@ def audited(items: Sequence[T], cases: Sequence[Case], file: Path) -> tuple[T, .
     reasons = unaudited(cases, read_audit(file))
     warnings = [f"{case.id} is left out: {reasons[case.id]}" for case in cases if case.id in reasons]
     if len(warnings) == len(cases):
-        raise UsageError(
-            "\n".join([f"--require-audit {file} allows none of the cases: run `bakeoff audit`", *warnings])
-        )
+        refusal = f"--require-audit {file} allows none of the cases: run `bakeoff audit`"
+        raise UsageError("\n".join([refusal, *warnings]))
     warn(warnings)
     return tuple(item for item, case in zip(items, cases, strict=True) if case.id not in reasons)

@@ -142,11 +142,8 @@ def _options(gateway: GatewayModels | None) -> Iterator[tuple[str, str]]:
         if model.kind in (None, "language") and _model_problem(model.id) is None:
             yield _priced_option(ModelName(GATEWAY, model.id), gateway)
     environment = read_environment()
-    usable = {
-        provider.prices: provider.name
-        for provider in reversed(known_providers().values())
-        if provider.prices and provider.key(environment)
-    }
+    keyed = [each for each in reversed(known_providers().values()) if each.prices and each.key(environment)]
+    usable = {provider.prices: provider.name for provider in keyed}
     for provider, known, _ in models_of_genai():
         if provider in usable:
             yield _priced_option(ModelName(usable[provider], known.id), None)

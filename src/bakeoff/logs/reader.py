@@ -205,13 +205,8 @@ class LogFile:
         if self.path.is_file():
             with open_file(self.path) as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type] # it has readinto
-        source = LogSource(
-            tool=self.log.tool,
-            version=self.log.version,
-            format=self.log.format,
-            file=name_of(self.path.name),
-            sha256=digest,
-        )
+        known = {name: getattr(self.log, name) for name in ("tool", "version", "format")}
+        source = LogSource(**known, file=name_of(self.path.name), sha256=digest)
         usual = 1.0 if values <= _PASS_OR_FAIL else None
         usual = usual if self.log.threshold is None else self.log.threshold
         plan = Plan(
@@ -299,14 +294,11 @@ def _record(trial: Trial, logged: LoggedTrial, threshold: float | None, created:
     return Record(
         **trial.identity,
         started=began or 0.0,
-        tries=logged.tries,
         threshold=threshold,
         prepare=None if logged.prepare_seconds is None else Phase(seconds=logged.prepare_seconds),
         attempt=attempt,
         score=None if logged.score_seconds is None else Phase(seconds=logged.score_seconds),
-        transcript=logged.transcript,
-        artefacts=logged.artefacts,
-        scores=logged.scores,
+        **{name: getattr(logged, name) for name in ("tries", "transcript", "artefacts", "scores")},
         **more,
     )
 

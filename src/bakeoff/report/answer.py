@@ -232,10 +232,8 @@ def _alike(subjects: Set[str], compared: Comparisons) -> tuple[str, str]:
     if alike and len(alike) == len(among):
         return within, ""
     if len(alike) == 1:
-        return (
-            "not told apart",
-            f"; {visible(alike[0].first, _NAME)} and {visible(alike[0].second, _NAME)} are {within}",
-        )
+        first, second = visible(alike[0].first, _NAME), visible(alike[0].second, _NAME)
+        return "not told apart", f"; {first} and {second} are {within}"
     return "not told apart", f"; {len(alike):,} of their {len(among):,} pairs are {within}" if alike else ""
 
 

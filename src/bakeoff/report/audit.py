@@ -56,12 +56,8 @@ def describe_audit(audit: Audit) -> Report:
         lead = "These changes have no effect, so they were not tried and do not count."
         table = Table(columns("case", "place", "fault", "before", "after"), equivalent)
         sections.append(Section("equivalent", "Equivalent mutants", (table,), lead=lead, page_only=True))
-    unproven = tuple(
-        (Quote(case.case), ": ", Quote(", ".join(names)), f" ({advice})")
-        for case in audit.cases
-        for advice, names in case.unproven.items()
-    )
-    if unproven:
+    lacking = [(case.case, advice, names) for case in audit.cases for advice, names in case.unproven.items()]
+    if unproven := tuple((Quote(case), ": ", Quote(", ".join(names)), f" ({how})") for case, how, names in lacking):
         sections.append(Section("unproven", "Tests that are not proven", (BulletList(unproven),)))
     idle = tuple((Quote(case.case), ": ", Quote(", ".join(case.nop_passed))) for case in audit.cases if case.nop_passed)
     if idle:

@@ -361,13 +361,9 @@ def _flat(blocks: Blocks, level: int) -> Iterator[Block]:
                 places = [place for place, column in enumerate(block.columns) if not column.page_only]
                 rows = block.rows[: block.text_rows]
                 if rows:
-                    yield replace(
-                        block,
-                        columns=tuple(block.columns[place] for place in places),
-                        rows=tuple(tuple(row[place] for place in places) for row in rows),
-                        notes=(),
-                        text_rows=None,
-                    )
+                    titles = tuple(block.columns[place] for place in places)
+                    shown = tuple(tuple(row[place] for place in places) for row in rows)
+                    yield replace(block, columns=titles, rows=shown, notes=(), text_rows=None)
                 if hidden := len(block.rows) - len(rows):
                     yield TextBlock(f"… and {hidden:,} more; the page and --json list all of them.")
                 if block.notes:
@@ -429,10 +425,8 @@ def frontier(points: tuple[Point, ...]) -> tuple[Point, ...]:
     candidates = [point for point in points if point.y > 0]
 
     def beaten(point: Point) -> bool:
-        return any(
-            other.x <= point.x and other.y >= point.y and (other.x, other.y) != (point.x, point.y)
-            for other in candidates
-        )
+        as_good = [other for other in candidates if other.x <= point.x and other.y >= point.y]
+        return any((other.x, other.y) != (point.x, point.y) for other in as_good)
 
     best = {id(point) for point in candidates if not beaten(point)}
     return tuple(replace(point, frontier=id(point) in best) for point in points)

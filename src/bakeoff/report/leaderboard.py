@@ -382,17 +382,12 @@ def _chapter(whole: Leaderboard, number: int) -> Iterator[Section]:
         return
     ranking, *others = found
     cases = count_of(board.cases, "case")
-    lead = f"{_first(entries)} {_way_of_judging(board)}".rstrip()
+    how = "; ".join(f"{name}: {visible(value, 200)}" for name, value in board.judged_by.items() if value)
+    lead = f"{_first(entries)} {sentence(how) if how else ''}".rstrip()
     yield replace(ranking, id=f"{ranking.id}-{number}", title=(Quote(board.name), f", {cases}"), lead=lead)
     for section in others:
         title = f"{section.title}: {visible(board.name, 60)}, {cases}"
         yield replace(section, id=f"{section.id}-{number}", title=title, in_menu=False)
-
-
-def _way_of_judging(board: Board) -> str:
-    """Say how the scores of a board came about; empty if that is unknown."""
-    found = "; ".join(f"{name}: {visible(value, 200)}" for name, value in board.judged_by.items() if value)
-    return sentence(found) if found else ""
 
 
 def _headline(board: Leaderboard) -> str:

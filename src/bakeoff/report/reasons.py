@@ -24,10 +24,8 @@ def why(record: Record) -> str:
     """Return the failure of a trial, or else the reasons of the scores below 1 and then of those that are missing."""
     if record.failure:
         return shorten(f"{record.failure.type}: {record.failure.message}", _MAX_TEXT_LENGTH)
-    low = (
-        f"{score.name}: {score.reason}" if score.reason else f"{score.name} {score.value:.2f}" for score in _low(record)
-    )
-    return shorten("; ".join(filter(None, [*low, why_unscored(record)])), _MAX_TEXT_LENGTH)
+    told = [f"{one.name}: {one.reason}" if one.reason else f"{one.name} {one.value:.2f}" for one in _low(record)]
+    return shorten("; ".join(filter(None, [*told, why_unscored(record)])), _MAX_TEXT_LENGTH)
 
 
 def why_unscored(record: Record) -> str:

@@ -501,12 +501,9 @@ class RunTally:
         plan = self._plan
         subjects = tuple(map(self._subject, plan.subjects))
         return Summary(
-            name=plan.name,
+            **{name: getattr(plan, name) for name in ("name", "rounds", "threshold", "thresholds")},
             cases=len(plan.cases),
-            rounds=plan.rounds,
-            threshold=plan.threshold,
             own_rules=any(case.rule_over_rounds is not None for case in plan.cases),
-            thresholds=plan.thresholds,
             subjects=subjects,
             unfit=tuple(self._unfit[case.id] for case in plan.cases if case.id in self._unfit),
             until_decided=plan.until_decided is not None,
@@ -522,8 +519,7 @@ class RunTally:
         paid = [(one.not_needed, one.spent + one.judging, one.finished) for one in subjects if one.finished]
         costs = [count * used.cost / finished for count, used, finished in paid if used.cost is not None]
         return Comparisons(
-            alpha=settings.alpha,
-            margin=settings.margin,
+            **settings.model_dump(include={"alpha", "margin"}),
             pairs=self._decisions.results(),
             trials_planned=sum(one.planned for one in subjects),
             trials_saved=sum(one.not_needed for one in subjects),

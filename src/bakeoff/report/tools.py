@@ -41,7 +41,8 @@ def lint_blocks(report: LintReport, *, notes: bool = True) -> Iterator[Block]:
     if shown:
         # A row for each finding, and one row for all of a rule if there are many.
         rows: list[tuple[Words, ...]] = []
-        for rule, group in groupby(sorted(shown, key=_by_rule), key=lambda one: one.rule):
+        ranked = sorted(shown, key=lambda one: (LEVELS.index(one.level), RULE_ORDER[one.rule], one.server, one.tool))
+        for rule, group in groupby(ranked, key=lambda one: one.rule):
             alike = list(group)
             level = alike[0].level
             if len(alike) > _MAX_OF_A_RULE[level]:
@@ -74,13 +75,8 @@ def lint_blocks(report: LintReport, *, notes: bool = True) -> Iterator[Block]:
 
 def _what(finding: LintFinding) -> Words:
     """Return what was found. The reason why a server cannot be used is not cut like a quote."""
-    if finding.rule != "server-unusable":
-        return Quote(finding.what)
-    return visible(" ".join(finding.what.split()), _MAX_REASON_LENGTH)
-
-
-def _by_rule(finding: LintFinding) -> tuple[int, int, str, str]:
-    return LEVELS.index(finding.level), RULE_ORDER[finding.rule], finding.server, finding.tool
+    whole = finding.rule == "server-unusable"
+    return visible(" ".join(finding.what.split()), _MAX_REASON_LENGTH) if whole else Quote(finding.what)
 
 
 LEVEL_TONES: dict[ChangeLevel, Tone] = {"breaking": "fail", "risky": "partial", "cosmetic": "muted"}

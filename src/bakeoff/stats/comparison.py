@@ -241,7 +241,10 @@ def unpaired_test(before: Sequence[Cell], after: Sequence[Cell]) -> tuple[str, f
     """Return the name of the test that two samples allow, and its two-sided p; each needs two units or more."""
     old, new = moments_of(before), moments_of(after)
     if old.single and new.single and not old.clustered and not new.clustered:
-        return "unpaired Fisher's exact test", _fisher(before, after)
+        sides = [
+            (sum(cell.total for cell in cells), sum(1 - cell.total for cell in cells)) for cells in (before, after)
+        ]
+        return "unpaired Fisher's exact test", fisher_p_value(*sides)
     if old.constant and new.constant:
         # Without spread on either side: count the ways to share out the units that separate them as cleanly.
         chance = 1.0 if old.mean == new.mean else min(1.0, 2 / comb(old.units + new.units, new.units))
@@ -254,12 +257,11 @@ def unpaired_test(before: Sequence[Cell], after: Sequence[Cell]) -> tuple[str, f
     return "unpaired Welch's t", float(2 * stdtr(freedom, -abs(new.mean - old.mean) / together**0.5))
 
 
-def _fisher(before: Sequence[Cell], after: Sequence[Cell]) -> float:
-    """Return the p-value of Fisher's exact test (Journal of the Royal Statistical Society 85, 1922)."""
+def fisher_p_value(one: tuple[float, float], other: tuple[float, float]) -> float:
+    """Return the p-value of Fisher's exact test of two counts (Journal of the Royal Statistical Society 85, 1922)."""
     from scipy.stats import fisher_exact
 
-    table = [[sum(cell.total for cell in cells), sum(1 - cell.total for cell in cells)] for cells in (before, after)]
-    return float(fisher_exact(table).pvalue)
+    return float(fisher_exact([one, other]).pvalue)
 
 
 class Stamp(FrozenModel):

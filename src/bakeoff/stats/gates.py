@@ -14,7 +14,7 @@ from typing import NamedTuple, Self
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import count_of
 from bakeoff.stats.cells import CaseKey, Cell, Cells
-from bakeoff.stats.comparison import REVERSAL, Comparison, at_holm_levels, compare, holm
+from bakeoff.stats.comparison import REVERSAL, Comparison, at_holm_levels, compare, fisher_p_value, holm
 from bakeoff.stats.intervals import ALPHA, Interval
 from bakeoff.stats.within_cases import WithinChange, change_within
 from bakeoff.verdict import Verdict
@@ -302,9 +302,7 @@ def chance_of_losses(one: Losses, other: Losses) -> float:
     """Return the p-value of Fisher's exact test for the shares that two arms lost."""
     if not one.lost and not other.lost:
         return 1.0
-    from scipy.stats import fisher_exact
-
-    return float(fisher_exact([[arm.lost, arm.trials - arm.lost] for arm in (one, other)]).pvalue)
+    return fisher_p_value(*((arm.lost, arm.trials - arm.lost) for arm in (one, other)))
 
 
 def _verdict(comparison: Comparison, chance: float, margin: float | None) -> GateVerdict:

@@ -229,20 +229,13 @@ def effective_wilson(moments: Moments, *, confidence: float = CONFIDENCE) -> Int
     """Return Wilson's interval of clusters: effective sample size p(1−p)/Var(mean), t since the variance is estimated.
 
     Korn and Graubard, Survey Methodology 24 (1998); found best of seven for clustered proportions by Dean and Pagano,
-    J. Survey Statistics and Methodology 3 (2015).
-    """
-    quantile = t_quantile((1 + confidence) / 2, moments.freedom)
-    return _wilson(moments.mean, effective_size(moments), quantile, "clustered Wilson with effective n")
-
-
-def effective_size(moments: Moments) -> float:
-    """Return how many independent passes and failures would hold as much information as these clusters.
-
-    See `_PRIOR_UNITS`.
+    J. Survey Statistics and Methodology 3 (2015). See `_PRIOR_UNITS`.
     """
     widest = moments.mean * (1 - moments.mean) / moments.weight  # the variance if every unit were all pass or all fail
     believed = moments.informative * moments.variance + _PRIOR_UNITS * widest
-    return moments.mean * (1 - moments.mean) * (moments.informative + _PRIOR_UNITS) / believed
+    size = moments.mean * (1 - moments.mean) * (moments.informative + _PRIOR_UNITS) / believed
+    quantile = t_quantile((1 + confidence) / 2, moments.freedom)
+    return _wilson(moments.mean, size, quantile, "clustered Wilson with effective n")
 
 
 def student_t(moments: Moments, *, lowest: float = 0.0, name: str = "t", confidence: float = CONFIDENCE) -> Interval:

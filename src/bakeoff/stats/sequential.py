@@ -210,21 +210,14 @@ class _DecisionPair:
         self.first, self.second = first, second
         self.test = test
         self.taken = 0  # units
-        self.compared = 0  # cases
+        self.cases = 0  # that were compared
         self.decision = SequentialDecision.UNDECIDED
         self.refused: str | None = None
 
     def result(self) -> PairDecision:
         """Return where the comparison of this pair stands."""
-        return PairDecision(
-            first=self.first,
-            second=self.second,
-            decision=self.decision,
-            cases=self.compared,
-            difference=self.test.difference,
-            interval=self.test.interval(),
-            refused=self.refused,
-        )
+        known = {name: getattr(self, name) for name in ("first", "second", "decision", "cases", "refused")}
+        return PairDecision(**known, difference=self.test.difference, interval=self.test.interval())
 
 
 class PairDecisions:
@@ -280,7 +273,7 @@ class PairDecisions:
             pair.taken += 1
             differences = [one for case in unit if (one := self._difference(case, first, second)) is not None]
             if differences:
-                pair.compared += len(differences)
+                pair.cases += len(differences)
                 pair.test.add(sum(differences) / self._largest, len(differences) / self._largest)
             if pair.decision is SequentialDecision.UNDECIDED and pair.test.decision is not SequentialDecision.UNDECIDED:
                 seen = [case for unit in self._units[: pair.taken] for case in unit]

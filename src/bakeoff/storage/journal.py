@@ -103,8 +103,7 @@ def read_journal(path: Path) -> Iterator[Entry]:
 
     Skip an incomplete last line: it was never reported as finished.
     """
-    for _, entry in read_journal_with_places(path):
-        yield entry
+    return (entry for _, entry in read_journal_with_places(path))
 
 
 def read_journal_with_places(path: Path) -> Iterator[tuple[int, Entry]]:

@@ -71,6 +71,11 @@ class _Lines:
     slots: int = 0  # numbers that some line has, or had before it was damaged
     in_order: bool = True
 
+    def put_aside(self, line: int, reason: str, raw: bytes | None, place: tuple[int, int]) -> None:
+        """Note a line that cannot be kept."""
+        self.aside.append(Aside(line, reason, _trial(raw)))
+        self.places.append(place)
+
 
 def repair_run(folder: RunFolder) -> Repair:
     """Repair the journal and the seal of a run, so that it can be read and resumed. No data is deleted.
@@ -109,8 +114,7 @@ def _sorted_out(journal: BinaryIO, blobs: Blobs) -> _Lines:
         else:
             found.slots += 1
         if reason is not None:
-            found.aside.append(Aside(number, reason, _trial(raw)))
-            found.places.append((place, end_place))
+            found.put_aside(number, reason, raw, (place, end_place))
         else:
             found.in_order = found.in_order and due == last + 1
             found.kept[due] = _KeptRecords(due, place, None)
@@ -130,8 +134,7 @@ def _take_last(journal: BinaryIO, found: _Lines, number: int) -> None:
         found.slots += 1
         found.in_order = False
     elif line is not None:
-        found.aside.append(Aside(number, f"line {due:,} stands here again", _trial(line)))
-        found.places.append((begin, size))
+        found.put_aside(number, f"line {due:,} stands here again", line, (begin, size))
     elif begin < size and (found.places or not found.in_order):
         found.places.append((begin, size))
 

@@ -74,9 +74,8 @@ def sign_run(folder: RunFolder, key: "Ed25519PrivateKey") -> Signature:
         raise RunFolderError(f"run {folder.label} is damaged: repair it first with `bakeoff runs check --repair`")
     with hold_journal(folder.journal_file):
         public = key.public_key().public_bytes_raw()
-        unsigned = Signature(
-            time=time.time(), public_key=base64.b64encode(public).decode(), files=dict(_digests(folder))
-        )
+        public_key, files = base64.b64encode(public).decode(), dict(_digests(folder))
+        unsigned = Signature(time=time.time(), public_key=public_key, files=files)
         signature = base64.b64encode(key.sign(unsigned.signed())).decode()
         signed = unsigned.model_copy(update={"signature": signature})
         write_atomically(folder.signature_file, signed.model_dump_json(indent=1).encode())

@@ -78,13 +78,12 @@ class Arm:
     @property
     def digests(self) -> dict[CaseKey, set[str]]:
         """Return the names and digests of the scorers of cases that have their own."""
-        return {
-            self.keys[case.id]: {
-                f"{one.name} of {case.tags.get('suite', case.id)} ({one.digest[:8]})" for one in case.scorers
-            }
-            for case in self.plan.cases
-            if case.scorers is not None
-        }
+        found = {}
+        for case in self.plan.cases:
+            suite = case.tags.get("suite", case.id)
+            if case.scorers is not None:
+                found[self.keys[case.id]] = {f"{one.name} of {suite} ({one.digest[:8]})" for one in case.scorers}
+        return found
 
     @property
     def ledger(self) -> Ledger:
@@ -99,22 +98,16 @@ class Arm:
             found: Iterable[Verdict | None] = self.records.verdicts(self.spec.name, case.id)
             if (rule := case.rule_over_rounds) is not None and rule.gate != "mean":
                 found = (self.records.case_verdict(self.spec.name, case.id).verdict,)
-            counted = [each for each in found if each is not None and each.counts and each is not Verdict.RECORDED]
-            if counted:
-                cells[self.keys[case.id]] = Cell.of(
-                    (each is Verdict.PASS for each in counted), case.tags.get(CLUSTER_TAG)
-                )
+            counted = (each for each in found if each is not None and each.counts and each is not Verdict.RECORDED)
+            if passed := [each is Verdict.PASS for each in counted]:
+                cells[self.keys[case.id]] = Cell.of(passed, case.tags.get(CLUSTER_TAG))
         return cells
 
     @property
     def without_threshold(self) -> set[str]:
         """Return the cases that neither pass nor fail."""
-        plain = self.plan.threshold
-        return {
-            case.id
-            for case in self.plan.cases
-            if (plain if case.pass_rule is None else case.pass_rule.threshold) is None
-        }
+        own = {case.id: case.pass_rule.threshold for case in self.plan.cases if case.pass_rule is not None}
+        return {case.id for case in self.plan.cases if own.get(case.id, self.plan.threshold) is None}
 
     @property
     def lost_rounds(self) -> dict[CaseKey, int]:
@@ -247,10 +240,8 @@ def _stamp(plan: Plan, circumstances: Circumstances, conditions: _Conditions) ->
         agent_version=conditions.get("agent_version") or spec.revision or None,
         sandbox=", ".join(circumstances.sandboxes) or None,
         timeouts=_timeouts(plan),
-        network_policy=conditions.get("network_policy"),
-        mcp_tools_hash=conditions.get("mcp_tools_hash"),
         prompt_hash=fingerprint(system)[:12] if system is not None else None,
-        price_date=conditions.get("price_date"),
+        **{name: conditions.get(name) for name in ("network_policy", "mcp_tools_hash", "price_date")},
     )
 
 

@@ -144,9 +144,9 @@ def text_difference(was: str, now: str) -> tuple[str, ...]:
         return ()
     marked = difflib.unified_diff(_lines(was), _lines(now), lineterm="", n=2)
     lines = [line[:_MAX_LINE_LENGTH] for line in islice(marked, 2, None)]  # without the names of the two files
+    if not lines and _is_whole(was) and _is_whole(now):
+        return ("… only line breaks differ",)
     if not lines:
-        if _is_whole(was) and _is_whole(now):
-            return ("… only line breaks differ",)
         return (f"… they differ after the first {_MAX_TEXT_LENGTH:,} characters or {_MAX_LINES} lines",)
     if len(lines) > _SHOWN_LINES:
         return (*lines[:_SHOWN_LINES], f"… {len(lines) - _SHOWN_LINES} more lines")

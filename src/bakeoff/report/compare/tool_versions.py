@@ -104,7 +104,8 @@ def compare_versions(
             for name, arms in zip(names, (before, after), strict=True)
         }
     overall, ruling = judge_pairs({"": PairedArms(*cells, losses=losses)})[""]
-    wanted = _tools(candidate.plan, cells[1])
+    compared = [case for case in candidate.plan.cases if _key(case) in cells[1]]
+    wanted = list(dict.fromkeys(tool for case in compared for tool in _wanted(case)))
     judged = judge_pairs({tool: PairedArms(*_of_tool(candidate.plan, tool, cells), losses=losses) for tool in wanted})
     tools = tuple(
         ToolPoints(tool=tool, **judged[tool]._asdict(), changes=tuple(each for each in changes if _label(each) == tool))
@@ -148,10 +149,6 @@ def _key(case: Case) -> CaseKey:
 def _wanted(case: Case) -> list[str]:
     calls = CaseExpectation.model_validate(case.expected).calls
     return list(dict.fromkeys(call.tool for call in calls)) if calls else [NO_TOOL]
-
-
-def _tools(plan: Plan, cells: Cells) -> list[str]:
-    return list(dict.fromkeys(tool for case in plan.cases if _key(case) in cells for tool in _wanted(case)))
 
 
 def _of_tool(plan: Plan, tool: str, cells: tuple[Cells, Cells]) -> tuple[Cells, Cells]:

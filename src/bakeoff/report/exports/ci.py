@@ -219,9 +219,8 @@ def command(level: str, title: str, text: str, *, file: str | None = None, line:
 
 
 def _data(text: str) -> str:
-    return (
-        _no_old_command(visible(text, _MAX_TEXT_LENGTH)).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-    )
+    shown = _no_old_command(visible(text, _MAX_TEXT_LENGTH))
+    return shown.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def _no_old_command(text: str) -> str:
@@ -302,9 +301,8 @@ def write_ci_outputs(
         if outputs.github:
             blocks = [block for run, records in found for block in _with_gate(run, records)]
             scores = [one.score for _, records in found for one in records.summary.judged if one.score is not None]
-            write_step_outputs(
-                " ".join(str(run.gate) for run in runs if run.gate), min(scores, default=None), environment
-            )
+            gates = " ".join(str(run.gate) for run in runs if run.gate)
+            write_step_outputs(gates, min(scores, default=None), environment)
             stream.writelines(f"{line}\n" for run, records in found for line in annotations(records, run.places))
             write_step_summary(blocks, stream, environment)
     return (outputs.junit,) if outputs.junit else ()

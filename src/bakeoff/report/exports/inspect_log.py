@@ -77,17 +77,14 @@ def sample_id(case: str) -> str:
 
 
 def _spec(name: str, plan: Plan, subject: SubjectSpec, started: float, ledger: str) -> Json:
+    ids = [sample_id(case.id) for case in plan.cases]
     return {
         "eval_id": fingerprint(name, subject.digest),
         "run_id": fingerprint(name),
         "created": _time(started) or _time(0.0),
         "task": plan.name,
         "task_id": fingerprint(plan.name),
-        "dataset": {
-            "name": plan.name,
-            "samples": len(plan.cases),
-            "sample_ids": [sample_id(case.id) for case in plan.cases],
-        },
+        "dataset": {"name": plan.name, "samples": len(ids), "sample_ids": ids},
         "model": _model(subject),
         "config": {"epochs": plan.rounds},
         "packages": {"bakeoff": __version__},
@@ -173,11 +170,8 @@ def _messages(case: Case, subject: SubjectSpec, record: Record) -> Iterator[Json
         yield {"role": "system", "content": system}
     yield {"role": "user", "content": case.prompt, "source": "input"}
     for number, step in enumerate(record.transcript.steps if record.transcript else ()):
-        content = [
-            {"type": part.type, "text" if isinstance(part, Text) else "reasoning": part.text}
-            for part in step.parts
-            if not isinstance(part, ToolCall)
-        ]
+        texts = [part for part in step.parts if not isinstance(part, ToolCall)]
+        content = [{"type": part.type, "text" if isinstance(part, Text) else "reasoning": part.text} for part in texts]
         calls = [part for part in step.parts if isinstance(part, ToolCall)]
         ids = [call.id or f"call-{number}-{place}" for place, call in enumerate(calls)]
         said: Json = {"role": "assistant", "content": content, "source": "generate", "model": _model(subject)}

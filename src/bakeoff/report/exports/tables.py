@@ -255,7 +255,6 @@ def _parquet_value(field: Field, row: dict[str, Value]) -> Value | datetime:
     if field.kind == "time" and isinstance(value, str):
         return datetime.fromisoformat(value)
     if field.kind == "whole" and isinstance(value, int) and not -_WHOLE <= value < _WHOLE:
-        raise UsageError(
-            f"case {row['case']!r:.100}: {field.name} does not fit into the 64 bits of Parquet: use --format csv"
-        )
+        where = f"case {row['case']!r:.100}: {field.name}"
+        raise UsageError(f"{where} does not fit into the 64 bits of Parquet: use --format csv")
     return value

@@ -176,13 +176,11 @@ def _flips(repeated: Mapping[str, Sequence[float]], cut: float) -> FlipRate | No
 def describe_judge_audit(audit: JudgeAudit) -> Report:
     """Describe how a judge did: its quality, what sways it, the corrected scores, and the labellers."""
     quality = audit.quality
-    shares = tuple(
-        (name, _number(found, as_share=True), _range(found, as_share=True)) for name, found, _ in _shares(quality)
-    )
-    tiles = (*shares, ("Kappa", _number(quality.kappa, as_share=False), _range(quality.kappa, as_share=False)))
+    figures = [*((name, found, True) for name, found, _ in _shares(quality)), ("Kappa", quality.kappa, False)]
     flips = audit.flips
     around = f"95 %: {span(flips.interval)}" if flips and flips.interval else "" if flips else "not asked twice"
-    tiles += (
+    tiles = (
+        *((name, _number(one, as_share=share), _range(one, as_share=share)) for name, one, share in figures),
         ("Flips", percent(flips.rate if flips else None), around),
         ("Labels", f"{audit.labels:,}", f"of {count_of(audit.trials, 'answer')}"),
     )

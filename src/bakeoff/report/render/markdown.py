@@ -115,9 +115,7 @@ def code_span(text: str, *, in_table: bool = False) -> str:
 
 def plain(text: str) -> str:
     """Return our own text, escaped."""
-    shown = _LINK.sub(
-        lambda match: match.group().replace(":", f":{_BREAK}").replace(".", f".{_BREAK}"), visible(text, 2000)
-    )
+    shown = _LINK.sub(lambda match: re.sub("([:.])", rf"\1{_BREAK}", match.group()), visible(text, 2000))
     shown = _SPECIAL.sub(r"\\\1", shown)
     return _REFERENCE.sub(rf"\1{_BREAK}", shown)
 
@@ -144,8 +142,9 @@ def _block(block: Block) -> str:
 
 
 def _phrase(phrase: Phrase, *, in_table: bool = False) -> str:
+    parts = pieces(phrase)
     return "".join(
-        code_span(part.text, in_table=in_table) if isinstance(part, Quote) else plain(part) for part in pieces(phrase)
+        code_span(each.text, in_table=in_table) if isinstance(each, Quote) else plain(each) for each in parts
     )
 
 

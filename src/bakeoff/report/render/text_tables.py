@@ -220,16 +220,13 @@ def plain_lines(blocks: Blocks, width: int, *, coloured: bool = False) -> list[s
     lines: list[str] = []
     for number, block in enumerate(blocks):
         found = _lines_of(block, width)
-        if found is None or not all(len(line) <= width and _fits_columns(line) for line in found):
+        fits = all(len(line) <= width for line in found or ())
+        if found is None or not fits or not all(char.isascii() or char in _ONE_COLUMN for char in "".join(found)):
             return None
         if coloured and isinstance(block, Table):
             found[0] = f"\x1b[1m{found[0]}\x1b[0m"
         lines += ["", *found] if number else found
     return lines
-
-
-def _fits_columns(line: str) -> bool:
-    return line.isascii() or all(char.isascii() or char in _ONE_COLUMN for char in line)
 
 
 def _lines_of(block: Block, width: int) -> list[str] | None:

@@ -7,7 +7,7 @@ file is read: a number that someone edited by hand decides nothing.
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -25,6 +25,7 @@ from bakeoff.record import NO_USAGE, Record, Usage
 from bakeoff.report.gates import GateResult
 from bakeoff.report.readers import Circumstances, Description, RecordsInMemory, Source
 from bakeoff.report.suites.numbers import (
+    Redact,
     SuiteName,
     SuiteNumbers,
     SuitesSummary,
@@ -130,9 +131,7 @@ class EvalFile(FrozenModel):
 
 
 def file_chunks(
-    outcomes: Iterable[EvalOutcome],
-    summary: SuitesSummary,
-    redact: Callable[[EvalOutcome], EvalOutcome] = lambda given: given,
+    outcomes: Iterable[EvalOutcome], summary: SuitesSummary, redact: Redact = lambda given: given
 ) -> Iterator[bytes]:
     """Yield the text of the file, a line for each case, from one pass over the outcomes."""
     cases: dict[SuiteName, list[bytes]] = {name: [] for name in summary.suites}

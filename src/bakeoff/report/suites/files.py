@@ -1,6 +1,6 @@
 """Write the files of a run of suites: `--eval-json` and `--eval-html`."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from io import StringIO
@@ -12,7 +12,7 @@ from bakeoff.report.gates import gates_sentence
 from bakeoff.report.output_files import PUBLIC, replace_file
 from bakeoff.report.suites.blocks import not_passed, page_sections, step_blocks
 from bakeoff.report.suites.eval_file import file_chunks, source_of
-from bakeoff.report.suites.numbers import SuitesSummary, SuiteTallies, file_part, summary_of, why_not
+from bakeoff.report.suites.numbers import Redact, SuitesSummary, SuiteTallies, file_part, summary_of, why_not
 from bakeoff.report.suites.outcomes import EvalOutcome
 from bakeoff.storage.redaction import Redactor, known_secrets
 
@@ -20,9 +20,7 @@ Places = Mapping[str, tuple[Path, int | None]]
 """File and line, counted from 0, of tests by their node ids."""
 
 
-def write_json(
-    outcomes: Iterable[EvalOutcome], summary: SuitesSummary, target: Path, redact: Callable[[EvalOutcome], EvalOutcome]
-) -> str:
+def write_json(outcomes: Iterable[EvalOutcome], summary: SuitesSummary, target: Path, redact: Redact) -> str:
     """Write the file of `--eval-json`; return a note about it."""
     with replace_file(target) as path, path.open("wb") as file:
         file.writelines(file_chunks(outcomes, summary, redact))
@@ -55,9 +53,7 @@ def write_html(outcomes: Sequence[EvalOutcome], summary: SuitesSummary, target: 
     return f"wrote {written}"
 
 
-def write_step(
-    summary: SuitesSummary, redact: Callable[[EvalOutcome], EvalOutcome], environment: Mapping[str, str]
-) -> str:
+def write_step(summary: SuitesSummary, redact: Redact, environment: Mapping[str, str]) -> str:
     """Write summary and outputs of a GitHub step; return a note about it, which is empty."""
     blocks = step_blocks(summary, list(map(redact, not_passed(summary))))
     write_step_summary(list(blocks), StringIO(), environment)
@@ -67,10 +63,7 @@ def write_step(
 
 
 def annotations(
-    summary: SuitesSummary,
-    redact: Callable[[EvalOutcome], EvalOutcome],
-    places: Places,
-    environment: Mapping[str, str],
+    summary: SuitesSummary, redact: Redact, places: Places, environment: Mapping[str, str]
 ) -> Iterator[str]:
     """Yield an error for each eval that missed its threshold, and a warning for each that could not be judged.
 

@@ -4,7 +4,7 @@ Outcomes are read once and not kept: a session may have more of them than fit in
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from bakeoff.report.summary import Comparisons
     from bakeoff.stats.gates import UnequalLosses
 
+
+Redact = Callable[[EvalOutcome], EvalOutcome]
+"""Return an outcome as it may be written to a file."""
 
 MAX_WORST = 50
 """Cases of a suite that are kept by name."""

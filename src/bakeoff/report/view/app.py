@@ -148,9 +148,8 @@ class LiveProgress:
             case "running":
                 return "The run goes on."
             case "stopped":
-                return (
-                    f"The run was stopped before its end; continue with `bakeoff resume {visible(self.folder.name)}`."
-                )
+                way_out = f"continue with `bakeoff resume {visible(self.folder.name)}`"
+                return f"The run was stopped before its end; {way_out}."
             case _:
                 return f"The run has ended: {self._ending or 'it never started'}."
 

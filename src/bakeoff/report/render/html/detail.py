@@ -134,10 +134,8 @@ def _failed_tests(metadata: Mapping[str, JsonValue]) -> list[Json]:
     verification, exercise = metadata.get("verification"), metadata.get("exercise")
     named = verification.get("failedTests") if isinstance(verification, dict) else None
     if isinstance(named, list):
-        found = [test for test in named if isinstance(test, dict)]
-        return [
-            {"name": test.get("fullName"), "passed": False, "message": test.get("errorMessage") or ""} for test in found
-        ]
+        pairs = [(test.get("fullName"), test.get("errorMessage") or "") for test in named if isinstance(test, dict)]
+        return [{"name": name, "passed": False, "message": message} for name, message in pairs]
     names = exercise.get("failedTests") if isinstance(exercise, dict) else None
     return [{"name": name, "passed": False} for name in names] if isinstance(names, list) else []
 

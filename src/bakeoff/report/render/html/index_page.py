@@ -425,21 +425,23 @@ def build_pages(results: Path, *, parts: Parts, say: Callable[[str], None]) -> i
     Return how many runs and result files cannot be shown; `say` gets the reason for each.
     """
     refused = 0
-    for folder in run_folders(results):
+    shown: Iterator[RunFolder | Source] = chain(run_folders(results), _result_files(results))
+    for one in shown:
         try:
-            if not page_is_current(folder):
-                write_current_page(folder, parts=parts)
+            _write_new_page(one, parts)
         except BakeoffError as error:
             refused += 1
-            say(f"{folder.name}: {error}")
-    for source in _result_files(results):
-        page = source.path.with_suffix(".html")
-        if page.is_file() and page.stat().st_mtime_ns >= source.path.stat().st_mtime_ns:
-            continue
-        try:
-            write_source_page(source, page, parts=parts)
-        except BakeoffError as error:
-            refused += 1
-            say(f"{source.path.name}: {error}")
+            say(f"{one.path.name}: {error}")
     _write_leaderboard(results)
     return refused
+
+
+def _write_new_page(what: RunFolder | Source, parts: Parts) -> None:
+    """Write the page of a run or a result file if it is missing or out of date."""
+    if isinstance(what, RunFolder):
+        if not page_is_current(what):
+            write_current_page(what, parts=parts)
+        return
+    page, made = what.path.with_suffix(".html"), what.path.stat().st_mtime_ns
+    if not page.is_file() or page.stat().st_mtime_ns < made:
+        write_source_page(what, page, parts=parts)
