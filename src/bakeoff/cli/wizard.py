@@ -35,6 +35,7 @@ _WAIT_SECONDS = 4.0
 _NARROW = 90  # a terminal with fewer columns shows no cache prices
 _NO_SERVER, _HTTP, _STDIO = "none", "http", "stdio"
 _RECENT = 3
+_MAY_TEST = "May models run the tests before they submit (TestComponent)?"
 Words = list[str]
 
 
@@ -60,9 +61,7 @@ def ask_for_run(
         "models": lambda _: ask_models(gateway),
         "pricing": lambda request: ask_pricing(request.models, gateway, default=request.pricing),
         "mcp": lambda _: ask_mcp(),
-        "test_tool": lambda request: confirm(
-            "May models run the tests before they submit (TestComponent)?", default=request.test_tool
-        ),
+        "test_tool": lambda request: confirm(_MAY_TEST, default=request.test_tool),
     }
     try:
         for name, question in questions.items():

@@ -223,7 +223,10 @@ def _judge(runs: Sequence[SeriesRun], subject: str, common: GateEvidence, alpha:
     change = series_change(cells, alpha=alpha)
     found = ((drop, delay) for drop in _DROPS if (delay := delay_of(drop, cells, alpha=alpha)))
     drop, delay = next(found, (None, None))
-    finding = _finding(change, [run for run, _ in judged], alpha, _soon(drop, delay))
+    soon = f"even a drop of {100 * _DROPS[-1]:.0f} points may stay unnoticed: use more cases or rounds"
+    if drop is not None and delay is not None:
+        soon = f"a drop of {100 * drop:.0f} points would be found within {count_of(delay, 'run')}"
+    finding = _finding(change, [run for run, _ in judged], alpha, soon)
     problems = [f"{one.run.label}: {one.problem}" for one in read if one.state == "not comparable"]
     more = "; …" if len(problems) > _MAX_NAMED else ""
     named = f"not comparable with {runs[0].label}: {'; '.join(problems[:_MAX_NAMED])}{more}" if problems else ""
@@ -273,12 +276,6 @@ def _uncompared(first: Arm, runs: Sequence[tuple[SeriesRun, Cells]], *, known: b
     keys = [_key(key, known=known) for key in first.keys.values()]
     lacking = {key: run.label for run, cells in reversed(runs) for key in keys if key not in cells}
     return Uncompared(len(lacking), [f"{key.id}: not in {label}" for key, label in lacking.items()], len(keys))
-
-
-def _soon(drop: float | None, delay: int | None) -> str:
-    if drop is None or delay is None:
-        return f"even a drop of {100 * _DROPS[-1]:.0f} points may stay unnoticed: use more cases or rounds"
-    return f"a drop of {100 * drop:.0f} points would be found within {count_of(delay, 'run')}"
 
 
 def _finding(change: SeriesChange, runs: Sequence[SeriesRun], alpha: float, soon: str) -> str:

@@ -299,12 +299,9 @@ def _method(*arms: Sequence[JudgedTrial]) -> str:
     binary = all(trial.score in (0, 1) for arm in arms for trial in arm)
     name = "Rogan–Gladen" if binary else "prediction-powered"
     name += f", {TOO_SMALL}" if any(map(_nearly_all_alike, arms)) else ""
-    return f"{name}, {SKIPPED}" if any(map(_often_skipped, arms)) else name
-
-
-def _often_skipped(trials: Sequence[JudgedTrial]) -> bool:
-    skipped = sum(trial.skipped for trial in trials)
-    return skipped > MAX_SKIPPED * (skipped + len(_labelled(trials)))
+    counts = [(sum(trial.skipped for trial in arm), len(_labelled(arm))) for arm in arms]
+    often = any(skipped > MAX_SKIPPED * (skipped + labelled) for skipped, labelled in counts)
+    return f"{name}, {SKIPPED}" if often else name
 
 
 def _nearly_all_alike(trials: Iterable[JudgedTrial]) -> bool:

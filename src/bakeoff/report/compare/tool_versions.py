@@ -391,13 +391,12 @@ def best_version(plan: Plan, versions: Sequence[ToolsVersion], records: Iterable
     for pair in PairDecisions.of(plan, kept).results():
         if pair.decision in (SequentialDecision.IMPROVED, SequentialDecision.REGRESSED):
             worse[pair.first if pair.decision is SequentialDecision.IMPROVED else pair.second] += 1
-    scored = [_scored(version, cells_of_subject(kept, version.name)) for version in versions]
+    scored = []
+    for version in versions:
+        means = [cell.mean for cell in cells_of_subject(kept, version.name).values()]
+        found = {"score": sum(means) / len(means) if means else None, "cases": len(means)}
+        scored.append(version.model_copy(update=found))
     return tuple(sorted(scored, key=lambda version: (worse[version.name], -(version.score or 0.0))))
-
-
-def _scored(version: ToolsVersion, cells: Cells) -> ToolsVersion:
-    score = sum(cell.mean for cell in cells.values()) / len(cells) if cells else None
-    return version.model_copy(update={"score": score, "cases": len(cells)})
 
 
 def cells_of_subject(records: Iterable[Record], subject: str) -> Cells:

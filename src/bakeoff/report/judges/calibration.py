@@ -256,12 +256,7 @@ class CalibratedPair(FrozenModel):
 
 
 def calibrated_pairs(
-    old: Judgements,
-    new: Judgements,
-    subjects: tuple[str, str],
-    *,
-    unlabelled: bool = False,
-    level: float = ALPHA,
+    old: Judgements, new: Judgements, subjects: tuple[str, str], *, unlabelled: bool = False, level: float = ALPHA
 ) -> tuple[CalibratedPair, ...]:
     """Return every judge that scored both; those without any label only if `unlabelled` asks for them.
 

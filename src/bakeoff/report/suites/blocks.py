@@ -46,9 +46,8 @@ _MAX_NAME_LENGTH = 200
 def summary_blocks(summary: SuitesSummary, *, worst: int = WORST) -> Iterator[Block]:
     """Yield the verdict of the gates, the table of suites with notes, the worst cases and the gates, as text."""
     if summary.gates:
-        yield TextBlock(
-            gates_sentence(summary.gates, summary.shards), tone=GATE_TONES[worst_last(summary.gates)[-1].state]
-        )
+        tone = GATE_TONES[worst_last(summary.gates)[-1].state]
+        yield TextBlock(gates_sentence(summary.gates, summary.shards), tone=tone)
     if summary.suites:
         table = _suites(summary)
         rows = (tuple(replace(one, span=None) if isinstance(one, Datum) else one for one in row) for row in table.rows)
@@ -62,9 +61,8 @@ def summary_blocks(summary: SuitesSummary, *, worst: int = WORST) -> Iterator[Bl
         yield lowest
     if summary.gates:
         yield paragraph("Gates:")
-        yield BulletList(
-            tuple((f"{gate.option} {gate.word}: ", Quote(gate.sentence)) for gate in worst_last(summary.gates))
-        )
+        ordered = worst_last(summary.gates)
+        yield BulletList(tuple((f"{gate.option} {gate.word}: ", Quote(gate.sentence)) for gate in ordered))
 
 
 def step_blocks(summary: SuitesSummary, missed: list[EvalOutcome]) -> Iterator[Block]:
@@ -75,16 +73,10 @@ def step_blocks(summary: SuitesSummary, missed: list[EvalOutcome]) -> Iterator[B
     yield from summary_blocks(summary, worst=0)
     if missed:
         yield heading("What did not pass", level=3)
-        rows = (
-            (
-                Quote(one.nodeid),
-                _score(one.score),
-                UNKNOWN if one.threshold is None else f"{one.threshold:g}",
-                Quote(one.input),
-                Quote(why_not(one)),
-            )
-            for one in missed
-        )
+        rows: list[tuple[Value, ...]] = []
+        for one in missed:
+            threshold = UNKNOWN if one.threshold is None else f"{one.threshold:g}"
+            rows.append((Quote(one.nodeid), _score(one.score), threshold, Quote(one.input), Quote(why_not(one))))
         yield Table(columns("Test", "Score>", "Threshold>", "Input", "Why"), tuple(rows))
         left_out = summary.numbers.failed + summary.numbers.undecided - len(missed)
         if left_out > 0:
@@ -125,10 +117,8 @@ def _suites(summary: SuitesSummary) -> Table:
         Column("Cost", align="end", drop=1, page_only=usage.cost is None),
     )
     names = Counter(name.suite for name in summary.suites)  # suites of one name are told apart by their files
-    rows = [
-        _suite_row(name.suite if names[name.suite] == 1 else str(name), name.file, numbers)
-        for name, numbers in summary.suites.items()
-    ]
+    shown = {name: name.suite if names[name.suite] == 1 else str(name) for name in summary.suites}
+    rows = [_suite_row(shown[name], name.file, numbers) for name, numbers in summary.suites.items()]
     if len(rows) > 1:
         rows.append(_suite_row("all", "", summary.numbers))
     return Table(titles, tuple(rows), "Suites", tuple(map(sentence, notes(summary))))
@@ -156,9 +146,8 @@ def _drawn(text: str, value: float | None, interval: Interval | None) -> Datum:
     """Return a share that pages draw with its interval."""
     if value is None:
         return Datum(text)
-    if interval is None:
-        return Datum(text, sort=value, span=TextSpan(value), note="fewer than two cases")
-    return Datum(text, sort=value, span=TextSpan(value, interval.low, interval.high), note=interval.method)
+    ends, note = (interval.ends, interval.method) if interval else ((), "fewer than two cases")
+    return Datum(text, sort=value, span=TextSpan(value, *ends), note=note)
 
 
 def notes(summary: SuitesSummary) -> Iterator[str]:

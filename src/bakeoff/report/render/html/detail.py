@@ -13,7 +13,7 @@ from pydantic_core import to_json
 
 from bakeoff._kernel.text import visible
 from bakeoff.plan import Case
-from bakeoff.record import TESTS, Failure, Reasoning, Record, Score, Step, TestResult, Text, ToolCall, Transcript, Usage
+from bakeoff.record import TESTS, Failure, Reasoning, Record, Score, Step, TestResult, Text, ToolCall, Usage
 from bakeoff.report.formatting import shown
 from bakeoff.report.render.html.render import NAME, ChunkWriter
 from bakeoff.storage.pictures import Pictures, picture_key
@@ -58,6 +58,7 @@ def record_detail(record: Record, case: Case | None = None) -> Json:
     """Return everything that the page shows of a trial; with its case, also the changes to the files at the start."""
     transcript = record.transcript
     answer = _to_show(handed_in(record, case), case, bound=record.bound)
+    printed = stderr_in(transcript).strip().splitlines() if transcript else []
     return _filled(
         started=record.started,
         tries=record.tries,
@@ -75,7 +76,7 @@ def record_detail(record: Record, case: Case | None = None) -> Json:
         tests=[_test(test) for score in record.scores for test in tests_of(score)],
         files={visible(name, NAME): shown(text) for name, text in answer.items()},
         changes={visible(name, NAME): shown(text) for name, text in changes(answer, case).items()},
-        stderr=None if record.verdict.ok or transcript is None else _last_stderr(transcript),
+        stderr=None if record.verdict.ok or transcript is None else shown("\n".join(printed[-_STDERR_LINES:])),
         refused={visible(name, NAME): visible(why, 1000) for name, why in record.refused.items()},
         workspace=visible(record.workspace, 1000) if record.workspace else None,
         spent=_usage(record.used),
@@ -144,12 +145,6 @@ def _test(test: TestResult) -> Json:
     return _filled(
         name=visible(test.name, 2 * NAME), passed=test.passed or None, message=shown(test.message), hidden=test.hidden
     )
-
-
-def _last_stderr(transcript: Transcript) -> str | None:
-    """Return the last lines that an agent printed to stderr."""
-    text = stderr_in(transcript).strip()
-    return shown("\n".join(text.splitlines()[-_STDERR_LINES:]))
 
 
 def _output(record: Record) -> str | None:

@@ -256,7 +256,11 @@ def write_index(
         # The server makes a leaderboard; on disk it must be there.
         leaderboard=served.leaderboard if served else LEADERBOARD_NAME if beside.is_file() else None,
     )
-    data = {**shown.data(), "columns": [_column(column) for column in columns]}
+    more_columns = []
+    for column in columns:
+        values = {visible(run, NAME): datum_json(value) for run, value in column.values.items()}
+        more_columns.append({"id": column.id, "title": column.title, "align": column.align, "values": values})
+    data = {**shown.data(), "columns": more_columns}
     write_page(path, (before, chunk("index", data), *page.data(), after), mode=PUBLIC)
     return path
 
@@ -324,11 +328,6 @@ def _row(run: int, subject: SubjectSummary, entry: IndexEntry) -> dict[str, Any]
 
 def _columns(rows: list[dict[str, Any]], names: str) -> dict[str, list[Any]]:
     return {name: [row[name] for row in rows] for name in names.split()}
-
-
-def _column(column: IndexColumn) -> dict[str, Any]:
-    values = {visible(run, NAME): datum_json(value) for run, value in column.values.items()}
-    return {"id": column.id, "title": column.title, "align": column.align, "values": values}
 
 
 def _unreadable(found: Sequence[Unreadable]) -> list[Section]:
