@@ -1,6 +1,6 @@
 """Solutions in Python that make their run claim what is not so. Twins show that the claim is worth nothing."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 import pytest_asyncio
@@ -69,7 +69,7 @@ Run = Callable[[str], Awaitable[TestRun]]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def graded() -> Run:
+async def graded() -> AsyncIterator[Run]:
     python = OpenPytest(choose_sandbox("auto"), pytest_folders())
 
     def on(solution: str) -> RunAnswer:
@@ -78,7 +78,8 @@ async def graded() -> Run:
     plain = await on(RIGHT)({})
     twins: Twins = await find_twins(TESTS, plain, on(RIGHT))
     assert len(twins.proven) == 4
-    return lambda solution: run_with_twins(ReferenceRun.of(plain).names, twins, TESTS, on(solution))
+    yield lambda solution: run_with_twins(ReferenceRun.of(plain).names, twins, TESTS, on(solution))
+    await python.close()
 
 
 async def test_an_honest_solution_passes(graded: Run) -> None:

@@ -318,7 +318,9 @@ async def test_a_worker_that_somebody_else_killed_is_not_the_candidates_fault(op
     async with opened() as vitest:
         ours = below(os.getpid()) & set(processes_called("start.cjs"))
         running = asyncio.create_task(vitest.run({"Component.svelte": "", "test.ts": slow}, seconds=SECONDS))
-        while vitest._waiting[0].alive and len(below(os.getpid()) & set(processes_called("start.cjs"))) <= len(ours):
+        while vitest._workers._waiting[0].alive and len(below(os.getpid()) & set(processes_called("start.cjs"))) <= len(
+            ours
+        ):
             await asyncio.sleep(0.01)
         for pid in [pid for pid in ours if not below(pid)]:  # the worker, not what watches over it
             with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -375,7 +377,7 @@ async def test_a_worker_that_died_while_it_waited_is_replaced(opened: Opening) -
         for pid in below(os.getpid()) & set(processes_called("start.cjs")):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
-        while vitest._waiting[0].alive:
+        while vitest._workers._waiting[0].alive:
             await asyncio.sleep(0.01)
         assert (await vitest.run(RIGHT, seconds=SECONDS)).ok
 

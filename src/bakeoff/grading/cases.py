@@ -137,7 +137,7 @@ def toolchain_for(settings: Grading, sandbox: Callable[[], Sandbox], slots: int 
     if settings.runner == "pytest":
         from bakeoff.toolchains.pytest_runner import PytestToolchain
 
-        return PytestToolchain(sandbox, settings.processes)
+        return PytestToolchain(sandbox, settings.processes, slots)
     if settings.runner == "junit":
         from bakeoff.toolchains.command_reports import JunitToolchain
 
@@ -146,7 +146,7 @@ def toolchain_for(settings: Grading, sandbox: Callable[[], Sandbox], slots: int 
 
 
 def toolchains_for(cases: Iterable[Case], sandbox: Callable[[], Sandbox], jobs: int) -> tuple[Resource, ...]:
-    """Return the resources that grade these cases, with a slot for each run that can be under way."""
+    """Return the resources that grade these cases. For each job, two processes wait: one for each half of a grading."""
     slots = min(2 * jobs, os.cpu_count() or 1)
     wanted: dict[str, Resource] = {}
     for case in map(graded_case, cases):

@@ -154,7 +154,9 @@ class ExerciseToolchain:
 
     async def _own(self, sandbox: Sandbox, stack: AsyncExitStack) -> Grader:
         if self.track.runner == "pytest":
-            return OpenPytest(sandbox, pytest_folders(), self.processes)
+            python = OpenPytest(sandbox, pytest_folders(), self.processes, self.slots)
+            stack.push_async_callback(python.close)
+            return python
         if self.track.runner == "command":
             raise UsageError(f"exercises in {self.track.language} have no test runner here: pass --test-command")
         jest = OpenJest(sandbox, await install_jest(), self.slots, await permission_flags(sandbox))

@@ -4,10 +4,11 @@ The candidate is imported here and can do what it likes to this process, so all 
 pairs of runs with perturbed tests show something; see `bakeoff.grading.twins`. The harness therefore just runs pytest:
 without plugins, without `conftest.py` and without any configuration.
 """
-# ruff: noqa: PTH109 - pathlib is not needed for anything else
+# ruff: noqa: PTH108, PTH109 - pathlib is not needed for anything else
 
 import json
 import os
+import socket
 import sys
 import traceback
 from collections.abc import Generator
@@ -16,11 +17,11 @@ from typing import Any
 MAX_LENGTH = 4000
 results = os.dup(1)
 os.dup2(2, 1)  # what tests print is no result
-job = json.loads(sys.argv[1])
 os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
-sys.path[:0] = [folder for folder in job["folders"] if folder not in sys.path]
+sys.path[:0] = [folder for folder in json.loads(sys.argv[1]) if folder not in sys.path]
 
 import pytest  # noqa: E402 - the path of the host's pytest has just been added
+from _pytest.config import default_plugins  # noqa: E402
 
 
 def tell(**what: object) -> None:
@@ -93,14 +94,20 @@ def text_of(report: pytest.TestReport) -> str:
 
 
 def main() -> None:
-    """Run the test files of the job. The last line that is told has the errors outside of tests."""
-    tell(ready=True)  # nothing of the candidate's has been imported yet
+    """Wait for the names of the test files, and run them. The last line told has the errors outside of tests."""
+    for name in default_plugins:  # most of the time goes into these, and nothing of the candidate's is there yet
+        __import__(f"_pytest.{name}")
+    with socket.socket(socket.AF_UNIX) as host, host.makefile("rw", encoding="utf-8") as lines:
+        host.connect(sys.argv[2])
+        os.unlink(sys.argv[2])
+        print("ready", file=lines, flush=True)
+        tests = json.loads(lines.readline())
     here = os.getcwd()
     sys.path.insert(0, here)
     plugin = Plugin()
     options = ["-p", "no:cacheprovider", "-p", "no:junitxml", "--noconftest", "-c", os.devnull, "--rootdir", here]
     options += ["--confcutdir", here, "-q", "--color=no", "--continue-on-collection-errors"]
-    code = int(pytest.main([*options, *job["tests"]], plugins=[plugin]))
+    code = int(pytest.main([*options, *tests], plugins=[plugin]))
     if code not in (0, 1, 2, 5):
         plugin.errors.append(f"pytest ended with code {code}")
     tell(error="\n".join(plugin.errors)[:MAX_LENGTH], interrupted=plugin.interrupted[:MAX_LENGTH])

@@ -1,8 +1,8 @@
-"""Test Python with pytest: one process in a sandbox for each run of the tests."""
+"""Test Python with pytest: one process in a sandbox for each run of the tests, which has loaded pytest before."""
 
 import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,11 +11,12 @@ from pydantic import TypeAdapter, ValidationError
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.errors import GraderError, InfraError
 from bakeoff.plan import Limits
-from bakeoff.protocols import Command, CommandResult, Sandbox
-from bakeoff.sandbox import open_place, put_files
+from bakeoff.protocols import CommandResult, Sandbox
+from bakeoff.sandbox import put_files
 from bakeoff.toolchains.install import pytest_folders, python_in
 from bakeoff.toolchains.outcome import TestOutcome, TestRun, last_output, stopped_by_limit, without_colours
 from bakeoff.toolchains.tracks import PYTHON
+from bakeoff.toolchains.workers import NotStartedError, Peer, WaitingWorkers
 
 LIMITS = Limits(memory_mb=2048, processes=128, disk_mb=256, output_kb=4096)
 HARNESS = Path(__file__).with_name("pytest_harness.py").read_text(encoding="utf-8")
@@ -37,6 +38,7 @@ class PytestToolchain:
 
     sandbox: Callable[[], Sandbox]
     processes: bool = False
+    slots: int = 1
 
     @property
     def key(self) -> str:
@@ -44,16 +46,26 @@ class PytestToolchain:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator["OpenPytest"]:
-        yield OpenPytest(self.sandbox(), pytest_folders(), self.processes)
+        opened = OpenPytest(self.sandbox(), pytest_folders(), self.processes, self.slots)
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(opened.close)
+            yield opened
 
 
-@dataclass(frozen=True, slots=True)
 class OpenPytest:
-    """Run test files with pytest: isolated, without plugins, configuration and conftest.py."""
+    """Run test files with pytest: isolated, without plugins, configuration and conftest.py. `close` must be awaited.
 
-    sandbox: Sandbox
-    folders: tuple[Path, ...]
-    processes: bool = False
+    Each run takes one of the processes that wait with pytest loaded. `slots` of them wait.
+    """
+
+    def __init__(self, sandbox: Sandbox, folders: tuple[Path, ...], processes: bool = False, slots: int = 1) -> None:
+        self.sandbox = sandbox
+        argv = (python_in(sandbox), "-I", "-B", "-c", HARNESS, json.dumps([str(folder) for folder in folders]))
+
+        def start() -> Peer:
+            return Peer(sandbox, argv, readable=folders, limits=LIMITS, graded=True, children=processes)
+
+        self._workers = WaitingWorkers(start, slots)
 
     async def run(
         self, files: Mapping[str, str], *, tests: Sequence[str] = ("test_solution.py",), seconds: float
@@ -62,30 +74,27 @@ class OpenPytest:
         chosen = PYTHON.tests_among(tests, files)
         if missing := [name for name in chosen if name not in files]:
             raise GraderError(f"{missing[0]!r} is not among the files: {', '.join(sorted(files))}")
-        job = json.dumps({"tests": chosen, "folders": [str(folder) for folder in self.folders]})
-        async with open_place() as place:
-            put_files(place, files)
-            argv = (python_in(self.sandbox), "-I", "-B", "-c", HARNESS, job)
-            command = Command(argv, place, seconds, LIMITS, readable=self.folders, graded=True, children=self.processes)
-            done = await self.sandbox.run(command)
-        return _read_run(done)
+        try:
+            async with self._workers.take() as worker:
+                put_files(worker.place, files)
+                return _read_run(await worker.finish(chosen, seconds=seconds))
+        except NotStartedError as problem:  # nothing of the candidate was there yet
+            why = f"its Python cannot run pytest, which needs the whole standard library: {problem}"
+            raise InfraError(f"tests cannot be run in this sandbox: {why}", permanent=True) from problem
+        except TimeoutError:
+            return TestRun(error="ended by the timeout limit", stop="timeout", seconds=seconds)
+
+    async def close(self) -> None:
+        """End the processes that wait."""
+        await self._workers.close()
 
 
 def _read_run(done: CommandResult) -> TestRun:
     """Return what the process claims. It ends with a last line, unless the candidate ended it before."""
-    ready, *lines = done.stdout.splitlines() or [b""]
-    if ready != b'{"ready": true}':
-        # Nothing of the candidate was there yet.
-        words = (
-            done.stderr.decode(errors="replace").strip()[-1000:]
-            or f"it ended by {done.stop}, with exit code {done.exit_code}"
-        )
-        why = f"its Python cannot run pytest, which needs the whole standard library: {words}"
-        raise InfraError(f"tests cannot be run in this sandbox: {why}", permanent=True)
     if done.stop != "exited":
         return stopped_by_limit(done)
     try:
-        told = [_LINES.validate_json(line) for line in lines]
+        told = [_LINES.validate_json(line) for line in done.stdout.splitlines()]
     except ValidationError:
         why = "its result is not pytest's"
         return TestRun(error="the runner returned no result", seconds=done.seconds, tampered=why)

@@ -104,7 +104,7 @@ class OpenVitest(WorkerPool):
                 prepared = await self.compile({"source": source}, seconds)
                 if "error" in prepared:
                     raise GraderError(f"the validator does not compile: {prepared['error']}")
-                async with self.worker() as worker:
+                async with self._workers.take() as worker:
                     return read_outcome(parse_answer(await worker.ask({**prepared, "code": code}, seconds=seconds)))
             except TimeoutError as problem:
                 raise GraderError(f"the validator did not answer within {seconds:g} s") from problem

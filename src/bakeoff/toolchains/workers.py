@@ -1,13 +1,14 @@
-"""Keep Node processes ready in sandboxes, one for each candidate, and talk to them through a socket.
+"""Keep processes of Node and Python ready in sandboxes, one for each run, and talk to them through a socket.
 
-    host ── compiler   one process, kept: turns sources into scripts; it never runs what it reads
+    host ── compiler   one process, kept: turns sources into scripts; it never runs what it reads (Node only)
       │
       ├──── worker     libraries and test runner loaded, waiting; takes one job, answers, ends
       └──── worker     the next one, made ready while the first is at work
 
 Each of these is a sandboxed command in a folder of its own, with a user of its own if we are root. No process meets two
-candidates, so nothing can leak from one to another, and one that hangs or breaks affects no other. A worker can read
-the toolchain and no other file, and start no process. What it reports is a claim of the candidate's process, no more.
+candidates, so nothing can leak from one to another, and one that hangs or breaks affects no other. A worker of Node can
+read the toolchain and no other file, and start no process. What a worker reports is a claim of the candidate's process,
+no more.
 """
 
 import asyncio
@@ -27,7 +28,7 @@ from pydantic import ValidationError
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.errors import InfraError
 from bakeoff.plan import Limits
-from bakeoff.protocols import Command, CommandResult, Sandbox
+from bakeoff.protocols import Command, CommandResult, Place, Sandbox
 from bakeoff.sandbox import open_place, put_files
 from bakeoff.toolchains.install import WORKER_FLAGS
 from bakeoff.toolchains.outcome import TestOutcome, TestRun, last_output, stopped_by_limit, without_colours
@@ -54,19 +55,33 @@ class PeerGone(Exception):
         self.completed = completed
 
 
+class NotStartedError(InfraError):
+    """The process ended before it was ready."""
+
+
 class Peer:
     """One sandboxed process that answers questions, from its start to its end. `close` must be awaited.
 
     The process gets the name of the socket as its last argument, connects once, and sends a line when it is ready.
     After that each side sends one line at a time. The socket closes behind the first connection, so nobody else can
-    connect. A process that runs graded code cannot start others.
+    connect. A process that runs graded code cannot start others, unless it gets `children`.
     """
 
+    place: Place
+    """Its folders, from when it is ready on."""
+
     def __init__(
-        self, sandbox: Sandbox, argv: Sequence[str], *, readable: tuple[Path, ...], limits: Limits, graded: bool = False
+        self,
+        sandbox: Sandbox,
+        argv: Sequence[str],
+        *,
+        readable: tuple[Path, ...],
+        limits: Limits,
+        graded: bool = False,
+        children: bool = False,
     ) -> None:
         self._sandbox, self._argv, self._readable, self._limits = sandbox, tuple(argv), readable, limits
-        self._graded = graded
+        self._graded, self._children = graded, children or not graded
         self._connected: asyncio.Future[tuple[asyncio.StreamReader, asyncio.StreamWriter]]
         self._connected = asyncio.get_running_loop().create_future()
         self._process = asyncio.create_task(self._run())
@@ -74,6 +89,7 @@ class Peer:
 
     async def _run(self) -> CommandResult:
         async with open_place() as place:
+            self.place = place
             with socket.socket(socket.AF_UNIX) as listening:
                 listening.setblocking(False)
                 listening.bind(str(place.work / SOCKET))
@@ -83,8 +99,8 @@ class Peer:
                 accepting = asyncio.create_task(self._accept(listening))
                 try:
                     command = Command((*self._argv, SOCKET), place, _LIFETIME_SECONDS, self._limits)
-                    seen, graded = self._readable, self._graded
-                    return await self._sandbox.run(replace(command, readable=seen, graded=graded, children=not graded))
+                    seen, graded, children = self._readable, self._graded, self._children
+                    return await self._sandbox.run(replace(command, readable=seen, graded=graded, children=children))
                 finally:
                     accepting.cancel()
                     await asyncio.wait([accepting])
@@ -115,7 +131,7 @@ class Peer:
             raise InfraError(f"{self._argv[0]} was not ready within {_READY_SECONDS:.0f} s") from problem
         words = done.stderr.decode(errors="replace").strip()[-_TAIL:]
         words = words or f"it ended by {done.stop} with exit code {done.exit_code}"
-        raise InfraError(f"{self._argv[0]} did not start: {words}")
+        raise NotStartedError(f"{self._argv[0]} did not start: {words}")
 
     async def ready(self) -> None:
         """Wait until it can be asked. Raise `InfraError` if it never can."""
@@ -161,6 +177,16 @@ class Peer:
             raise PeerGone(await self._ending())
         return answer
 
+    async def finish(self, question: object, *, seconds: float) -> CommandResult:
+        """Send a question that it answers by its output, and return how it ended. Raise `TimeoutError`."""
+        _, writer = self._connected.result()
+        started = time.monotonic()
+        writer.write(json.dumps(question).encode() + b"\n")
+        await asyncio.wait([self._process], timeout=seconds)
+        if not self._process.done():
+            raise TimeoutError
+        return replace(self._process.result(), seconds=time.monotonic() - started)
+
     async def _ending(self) -> CommandResult | None:
         """Wait a little for the process to end after it has disconnected, and return how it did."""
         await asyncio.wait([self._process], timeout=_ENDING_SECONDS)
@@ -175,6 +201,47 @@ class Peer:
             with contextlib.suppress(asyncio.CancelledError, InfraError, OSError):
                 task.result()
         self._disconnect()
+
+
+class WaitingWorkers:
+    """Workers that are ready before they are needed: each takes one job, and the next one starts meanwhile."""
+
+    def __init__(self, start: Callable[[], Peer], many: int) -> None:
+        self._start = start
+        self._waiting = deque(start() for _ in range(many))
+        self._closing: set[asyncio.Task[None]] = set()
+
+    async def ready(self) -> None:
+        """Wait until the first of them is ready."""
+        await self._waiting[0].ready()
+
+    @contextlib.asynccontextmanager
+    async def take(self) -> AsyncIterator[Peer]:
+        """Take a worker that is ready for one job, and end it afterwards. The next one starts at once."""
+        while True:
+            worker = self._waiting.popleft()
+            self._waiting.append(self._start())
+            try:
+                await worker.ready()
+                if worker.alive:  # one that died while it waited is nobody's fault
+                    yield worker
+                    return
+            finally:
+                self.end(worker)
+
+    def end(self, peer: Peer) -> None:
+        """End a process in the background, so that no candidate waits for it. `close` does."""
+        task = asyncio.create_task(peer.close())
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
+    async def close(self) -> None:
+        """End all workers."""
+        for peer in self._waiting:
+            self.end(peer)
+        self._waiting.clear()
+        while self._closing:
+            await asyncio.wait(self._closing)
 
 
 class WorkerPool:
@@ -198,15 +265,14 @@ class WorkerPool:
         self.is_busy: Callable[[], bool] = lambda: os.getloadavg()[0] > (os.cpu_count() or 1)
         self._wants_all = asyncio.Lock()
         self._slots = asyncio.Semaphore(slots)
-        self._waiting = deque(self._new_worker() for _ in range(slots))
+        self._workers = WaitingWorkers(self._new_worker, slots)
         self._compiler = self._new_compiler()
         self._compiling = asyncio.Lock()
-        self._closing: set[asyncio.Task[None]] = set()
 
     async def warm_up(self) -> None:
         """Wait until the compiler and the first worker are ready."""
         await self._compiler.ready()
-        await self._waiting[0].ready()
+        await self._workers.ready()
 
     async def run_warm(self, question: dict[str, Any], seconds: float) -> TestRun | None:
         """Compile tests and run them in a worker. Return None if only a whole test runner can.
@@ -233,7 +299,7 @@ class WorkerPool:
                 return None, False
             if "error" in prepared:
                 return TestRun(error=prepared["error"], seconds=time.monotonic() - started), False
-            async with self.worker() as worker:
+            async with self._workers.take() as worker:
                 started, step, limit = time.monotonic(), "the tests did not end", seconds
                 answer = parse_answer(await worker.ask(prepared, seconds=seconds, more=self._more_seconds))
         except TimeoutError:
@@ -265,23 +331,9 @@ class WorkerPool:
             try:
                 return parse_answer(await self._compiler.ask(question, seconds=min(seconds, COMPILE_SECONDS)))
             except BaseException:
-                self._end(self._compiler)
+                self._workers.end(self._compiler)
                 self._compiler = self._new_compiler()
                 raise
-
-    @contextlib.asynccontextmanager
-    async def worker(self) -> AsyncIterator[Peer]:
-        """Take a worker that is ready for one job, and end it afterwards. The next one starts at once."""
-        while True:
-            worker = self._waiting.popleft()
-            self._waiting.append(self._new_worker())
-            try:
-                await worker.ready()
-                if worker.alive:  # one that died while it waited is nobody's fault
-                    yield worker
-                    return
-            finally:
-                self._end(worker)
 
     def _new_worker(self) -> Peer:
         allowed = (*self.flags, f"--allow-fs-read={self.toolchain}")
@@ -293,19 +345,10 @@ class WorkerPool:
         argv = ("node", str(self.toolchain / self.compiler_script), *self.settings.values())
         return Peer(self.sandbox, argv, readable=(self.toolchain,), limits=COMPILER_LIMITS)
 
-    def _end(self, peer: Peer) -> None:
-        """End a process in the background, so that no candidate waits for it. `close` does."""
-        task = asyncio.create_task(peer.close())
-        self._closing.add(task)
-        task.add_done_callback(self._closing.discard)
-
     async def close(self) -> None:
         """End all workers and the compiler."""
-        for peer in (*self._waiting, self._compiler):
-            self._end(peer)
-        self._waiting.clear()
-        while self._closing:
-            await asyncio.wait(self._closing)
+        self._workers.end(self._compiler)
+        await self._workers.close()
 
 
 def parse_answer(answer: bytes) -> dict[str, Any]:
