@@ -125,7 +125,15 @@ NODE = {
     **{f"signal {number}": f"process.kill(process.pid, {number})" for number in SIGNALS},
     **_NODE,
 }
+
+
+def _as_python(code: str) -> dict[str, str]:
+    """Return further ways for a language. `code` turns the program into the one of /usr/bin/python3 with that text."""
+    return {f"as Python: {name}": code % json.dumps(f"import os\n{way}") for name, way in _AT_ONCE.items()}
+
+
 GO = {
+    **_as_python('syscall.Exec("/usr/bin/python3", []string{"python3", "-c", %s}, os.Environ())'),
     **{f"exit code {code}": f"os.Exit({code})" for code in CODES},
     **{f"signal {number}": f"syscall.Kill(syscall.Getpid(), {number})" for number in SIGNALS},
     "panic": 'panic("x")',
@@ -133,6 +141,9 @@ GO = {
     "words of a shell": 'os.Stderr.WriteString("sh: 1: go: not found\\n"); os.Exit(127)',
 }
 RUST = {
+    **_as_python(
+        'std::os::unix::process::CommandExt::exec(std::process::Command::new("/usr/bin/python3").arg("-c").arg(%s))'
+    ),
     **{f"exit code {code}": f"std::process::exit({code})" for code in FEW_CODES},
     **{f"signal {number}": f"unsafe {{ raise({number}); }}" for number in FEW_SIGNALS},
     "panic": 'panic!("x")',
@@ -143,6 +154,7 @@ RUST = {
     "words of a shell": 'eprintln!("sh: 1: cargo: not found"); std::process::exit(127)',
 }
 CPP = {
+    **_as_python('execl("/usr/bin/python3", "python3", "-c", %s, static_cast<char*>(nullptr))'),
     **{f"exit code {code}": f"std::_Exit({code})" for code in FEW_CODES},
     **{f"signal {number}": f"raise({number})" for number in FEW_SIGNALS},
     "an error that is no error": "throw 1",
@@ -153,7 +165,11 @@ CPP = {
     "words of a shell": 'std::cerr << "sh: 1: g++: not found\\n"; std::_Exit(127)',
 }
 JAVA = {
-    **{f"exit code {code}": f"Runtime.getRuntime().halt({code})" for code in FEW_CODES},
+    **_as_python(
+        'try { System.exit(new ProcessBuilder("/usr/bin/python3", "-c", %s).inheritIO().start().waitFor()); }'
+        " catch (Exception e) { Runtime.getRuntime().halt(127); }"
+    ),
+    **{f"exit code {code}": f"Runtime.getRuntime().halt({code})" for code in CODES},
     "exit by System": "System.exit(127)",
     "an error": 'if (a > 0) throw new Error("x")',
     "too much memory": "long[][] kept = new long[9999][]; for (int n = 0; n < 9999; n++) kept[n] = new long[1 << 24]",
@@ -189,7 +205,7 @@ _RUST_ANSWER = 'extern "C" { fn raise(n: i32) -> i32; }\n\n#[allow(unused, unrea
 _CPP_TEST = '#include "add.h"\n#include "test/catch.hpp"\n\nTEST_CASE("adds") { REQUIRE(add(1, 2) == 3); }\n'
 _CPP_WARNINGS = ("infinite-recursion", "unused-value", "unused-parameter", "unknown-pragmas", "pragmas")
 _CPP_ANSWER = "".join(f'#pragma GCC diagnostic ignored "-W{name}"\n' for name in reversed(_CPP_WARNINGS))
-_CPP_ANSWER += "#include <csignal>\n#include <cstdlib>\n#include <exception>\n#include <iostream>\n#include <string>\n"
+_CPP_ANSWER += "#include <csignal>\n#include <cstdlib>\n#include <exception>\n#include <iostream>\n#include <string>\n#include <unistd.h>\n"
 _CATCH = bundled_folder().parent / "polyglot/cpp/exercises/practice/parking-fee/test"
 _JAVA_TEST = """import static org.junit.jupiter.api.Assertions.assertEquals;
 
@@ -276,7 +292,7 @@ GRADERS = {
     "javascript": DyingGrader(
         lambda sandbox: ExerciseToolchain(sandbox, TRACKS["javascript"]),
         {"add.test.js": _JEST_TEST},
-        dict(list(NODE.items())[::3]),
+        NODE,
         _typescript("add.js"),
     ),
 }

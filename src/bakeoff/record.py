@@ -288,7 +288,7 @@ PROVEN_TESTS = "tests_proven"
 
 
 class ProvenTests(FrozenModel):
-    """The number of tests that are proven: wrong answers fail their twins, and right ones are needed for that."""
+    """The number of proven tests: neither what agrees with everything nor what disagrees is graded as right."""
 
     proven: int
     total: int

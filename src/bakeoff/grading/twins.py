@@ -58,9 +58,9 @@ _PARAMETERS = re.compile(r"[\[(/]")  # what follows the name of a test that runs
 _OPEN, _CLOSE = "\u2039", "\u203a"
 
 Change: TypeAlias = Literal["value", "part", "input", "negation"]
-"""What differs in a twin. No answer passes a test together with another value or with a negation, right or wrong.
+"""What differs in a twin. No honest answer passes both a test and its twin with another value or a negation.
 
-An honest one may do so with another part of a text, a value that it makes itself ("part"), or another input.
+It may pass both if another part of a text, a value that the answer makes itself ("part"), or another input is expected.
 """
 
 
@@ -73,7 +73,7 @@ class Perturbation(NamedTuple):
 
     @property
     def proves(self) -> bool:
-        """Return True if neither what agrees with everything nor what disagrees passes the test and fails this one."""
+        """Return True if nothing that agrees or disagrees with everything passes the test and fails this one."""
         return self.change != "negation"
 
 
@@ -82,7 +82,7 @@ class Twin(FrozenModel):
 
     file: str
     change: Change = "value"
-    """The kind of the perturbations. Where some change parts and others whole values, it is the part."""
+    """The kind of the perturbations: "part" if one of them changes a part."""
     edits: tuple[tuple[SyntaxEdit, ...], ...]
     """The forms of the perturbed test."""
     tests: tuple[int, ...]

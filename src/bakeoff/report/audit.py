@@ -26,7 +26,7 @@ _RARE = 0.1  # the flake rate that the rounds should show
 _COLUMNS = (
     Column("case"),
     Column("tests", "end", "Tests that a subject can pass or fail."),
-    Column("proven", "end", "Tests that a forged report does not pass."),
+    Column("proven", "end", "Tests that neither an object that agrees with everything nor one that disagrees passes."),
     Column("reference", "end", "Runs of the tests on the reference that passed."),
     Column("flake rate", "end", "Failed runs of the reference, with a 95 % interval.", drop=2),
     Column("stub passes", "end", "Tests that pass without any work on the case.", drop=1),

@@ -72,7 +72,11 @@ def unit_tests_datum(summary: SubjectSummary) -> Datum:
 def proven_note(known: Iterable[ProvenTests | None]) -> Iterator[str]:
     """Yield how many of the tests behind scores are proven, where that is known of any."""
     if found := max((each for each in known if each), key=lambda each: each.total, default=None):
-        yield f"{found}: a forged report does not pass them." if found.proven else f"The tests are {found}."
+        yield (
+            f"{found}: a report that claims everything does not pass them."
+            if found.proven
+            else f"The tests are {found}."
+        )
 
 
 def share_cells(summary: SubjectSummary) -> tuple[Value, ...]:

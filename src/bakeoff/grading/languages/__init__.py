@@ -1,4 +1,4 @@
-"""Read tests in Go, Rust, Java and C++: one module describes each language, `reader` does what they have in common."""
+"""Read tests in Go, Rust, Java and C++. `reader` reads tests of any of them; a module for each describes its syntax."""
 
 from collections.abc import Mapping
 from importlib import import_module

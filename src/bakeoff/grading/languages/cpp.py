@@ -1,4 +1,4 @@
-"""Tests in C++: `TEST_CASE` of Catch2."""
+"""Describe tests in C++: `TEST_CASE` of Catch2."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Tests in Go: functions `Test…` that fail under conditions, and tables of cases."""
+"""Describe tests in Go: functions `Test…` whose conditions call `t.Error` or `t.Fatal`, and tables of cases."""
 
 import re
 from collections import Counter

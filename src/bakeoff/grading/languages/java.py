@@ -1,4 +1,4 @@
-"""Tests in Java: methods with `@Test`, whose assertions are those of JUnit 5 or AssertJ."""
+"""Describe tests in Java: methods with `@Test` and assertions of JUnit 5 or AssertJ."""
 
 import re
 from collections.abc import Iterator

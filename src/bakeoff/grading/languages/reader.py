@@ -1,8 +1,8 @@
-"""Read the tests of compiled languages: what their assertions expect, and how to turn them into their opposites.
+"""Read the tests of compiled languages: what their assertions expect, and how to turn assertions into their opposites.
 
-A `Language` says how a test, an assertion and a literal look. An assertion compares operands. One that is written out,
-in place or in a variable of the test, is expected; the others come from the answer. If a helper asserts that
-something equals its parameter, what tests give it for that is expected.
+A `Language` describes how tests, assertions and literals look. A literal that an assertion compares with, in place or
+in a variable of the test, is an expected value; the other operands come from the answer. A helper may compare its
+parameter: then the arguments of its calls are expected values.
 """
 
 import re

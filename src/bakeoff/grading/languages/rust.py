@@ -1,4 +1,4 @@
-"""Tests in Rust: functions with `#[test]`, whose assertions are macros."""
+"""Describe tests in Rust: functions with `#[test]` and assertion macros."""
 
 import re
 from collections.abc import Iterator
