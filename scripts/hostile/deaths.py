@@ -205,7 +205,8 @@ _RUST_ANSWER = 'extern "C" { fn raise(n: i32) -> i32; }\n\n#[allow(unused, unrea
 _CPP_TEST = '#include "add.h"\n#include "test/catch.hpp"\n\nTEST_CASE("adds") { REQUIRE(add(1, 2) == 3); }\n'
 _CPP_WARNINGS = ("infinite-recursion", "unused-value", "unused-parameter", "unknown-pragmas", "pragmas")
 _CPP_ANSWER = "".join(f'#pragma GCC diagnostic ignored "-W{name}"\n' for name in reversed(_CPP_WARNINGS))
-_CPP_ANSWER += "#include <csignal>\n#include <cstdlib>\n#include <exception>\n#include <iostream>\n#include <string>\n#include <unistd.h>\n"
+_CPP_ANSWER += "#include <csignal>\n#include <cstdlib>\n#include <exception>\n#include <iostream>\n#include <string>\n"
+_CPP_ANSWER += "#include <unistd.h>\n"
 _CATCH = bundled_folder().parent / "polyglot/cpp/exercises/practice/parking-fee/test"
 _JAVA_TEST = """import static org.junit.jupiter.api.Assertions.assertEquals;
 

@@ -1,5 +1,6 @@
 """What the commands of tracks report of their tests, and that an exit code alone is no report."""
 
+import itertools
 import json
 import shutil
 
@@ -19,6 +20,7 @@ GO_EVENTS = "\n".join(
         {"Action": "output", "Test": "TestDouble", "Output": "    double_test.go:7: got 5\n"},
         {"Action": "fail", "Test": "TestDouble", "Elapsed": 0},
         {"Action": "run", "Test": "TestZero"},
+        {"Action": "output", "Test": "TestZero", "Output": "--- PASS: TestZero (0.00s)\n"},
         {"Action": "pass", "Test": "TestZero", "Elapsed": 0},
         {"Action": "run", "Test": "TestThatEndsTheProcess"},
         {"Action": "fail"},
@@ -73,7 +75,11 @@ def test_the_tests_of_go_are_read_one_by_one_and_one_that_did_not_end_is_missing
 
 def test_a_test_of_go_with_subtests_counts_only_if_it_fails_by_itself() -> None:
     def events(*ended: tuple[str, str], more: str = "") -> str:
-        lines = [{"Action": "output", "Test": "TestA", "Output": more}, *({"Action": a, "Test": t} for a, t in ended)]
+        told = (
+            [{"Action": "output", "Test": t, "Output": f"--- {a.upper()}: {t}\n"}, {"Action": a, "Test": t}]
+            for a, t in ended
+        )
+        lines = [{"Action": "output", "Test": "TestA", "Output": more}, *itertools.chain(*told)]
         return "\n".join(map(json.dumps, lines))
 
     by_subtest = ran(GO, events(("fail", "TestA/b"), ("pass", "TestA/a"), ("fail", "TestA")), 1)
@@ -82,6 +88,11 @@ def test_a_test_of_go_with_subtests_counts_only_if_it_fails_by_itself() -> None:
     by_itself = events(("fail", "TestA/a"), ("fail", "TestA"), more="    a_test.go:3: also wrong\n")
     assert states(ran(GO, by_itself, 1)) == {"TestA": "failed", "TestA/a": "failed"}
     assert states(ran(GO, events(("pass", "TestA/a"), ("fail", "TestA")), 1))["TestA"] == "failed"
+
+
+def test_a_test_of_go_that_ends_its_process_with_0_does_not_pass() -> None:
+    events = GO_EVENTS.replace("--- PASS: TestZero (0.00s)", "ok  \tdouble\t0.133s")  # as Go writes it then
+    assert states(ran(GO, events, 1))["TestZero"] == "failed"
 
 
 def test_the_tests_of_rust_are_read_one_by_one() -> None:

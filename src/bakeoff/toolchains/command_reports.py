@@ -285,6 +285,7 @@ def _report_go(name: str, files: Mapping[str, str]) -> CommandReport:
 def _read_go(text: str, _printed: str) -> list[TestOutcome]:
     """Read the events of `go test -json`. A test that began and did not end is left out.
 
+    Go says that the test which was running has passed if the process ends with exit code 0, so its own line counts.
     A test with subtests is left out too, unless it failed by itself.
     """
     states: dict[str, TestState] = {"pass": "passed", "fail": "failed", "skip": "skipped"}
@@ -295,6 +296,8 @@ def _read_go(text: str, _printed: str) -> list[TestOutcome]:
             continue
         if action == "output":
             printed[name].append(str(event.get("Output", "")))
+        elif action == "pass" and not any("--- PASS: " in line for line in printed[name]):
+            ended[name] = "failed"
         elif action in states:
             ended[name] = states[action]
     cuts = [(name[:at], name) for name in ended for at, letter in enumerate(name) if letter == "/"]
