@@ -53,7 +53,7 @@ class ReferenceRun(FrozenModel):
 
     @property
     def proven(self) -> tuple[str, ...]:
-        """Return the tests whose twins show that wrong answers fail and that right ones are needed."""
+        """Return the proven tests: those that neither what agrees with everything nor what disagrees passes."""
         run = self.confirming or self
         return tuple(run.names[place] for place in sorted(run.twins.proven))
 

@@ -137,6 +137,13 @@ def _javascript_tests(node: Node) -> Iterator[Node]:
         yield from _javascript_tests(child)
 
 
+def walk(node: Node) -> Iterator[Node]:
+    """Yield a node and everything below it."""
+    yield node
+    for child in node.children:
+        yield from walk(child)
+
+
 def called_base(node: Node) -> str:
     """Return the name that a chain of calls and members begins with: `it` of `it.each(table)`."""
     inner: Node | None = node

@@ -105,7 +105,7 @@ class Twins(FrozenModel):
 
     @property
     def proven(self) -> frozenset[int]:
-        """Return the places of the tests whose twins show that wrong answers fail and that right ones are needed."""
+        """Return the places of the proven tests: of those with a twin that is more than a negation."""
         return self.places("value", "part", "input")
 
     def perturb(self, files: Mapping[str, str], perturbed: Collection[int], form: int = 0) -> dict[str, str]:

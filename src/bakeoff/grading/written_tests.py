@@ -27,6 +27,7 @@ from bakeoff.grading.syntax import (
     parse,
     python_tests,
     text_of,
+    walk,
 )
 
 EXPECTED, ASSERTED, GIVEN = 0, 1, 2
@@ -174,18 +175,18 @@ class _TestReader:
         self.node, self.dialect, self.own = node, dialect, own
         self.is_python = dialect is PYTHON
         self.tables = {
-            text_of(table) if table.type == "identifier" else table.start_byte for table in self._loops(node)
+            text_of(table) if table.type == "identifier" else table.start_byte
+            for loop in walk(node)
+            if (table := self._table_of(loop)) is not None
         }
         """The tables inside of the test that a loop runs over, by name or place, if their last column is expected."""
 
-    def _loops(self, node: Node) -> Iterator[Node]:
-        if node.type in ("for_statement", "for_in_statement"):
-            table, body = node.child_by_field_name("right"), node.child_by_field_name("body")
-            names = _names_in(node.child_by_field_name("left"))
-            if table is not None and body is not None and len(names) > 1 and self._expects_last_of(names, body):
-                yield _bare(table)
-        for child in node.named_children:
-            yield from self._loops(child)
+    def _table_of(self, loop: Node) -> Node | None:
+        table, body = loop.child_by_field_name("right"), loop.child_by_field_name("body")
+        names = _names_in(loop.child_by_field_name("left"))
+        if loop.type not in ("for_statement", "for_in_statement") or table is None or body is None or len(names) < 2:
+            return None
+        return _bare(table) if self._expects_last_of(names, body) else None
 
     def _in_last_column(self, node: Node) -> bool:
         """Return True if a value stands in the last column of a table that a loop in the test runs over."""
@@ -285,7 +286,7 @@ class _TestReader:
         ):
             kind = "text" if re.search("[a-zA-Z]{2}", text_of(node)) else None  # what is written out of a computed text
         if kind is not None:
-            role, rank = (self._role(node), EXPECTED) if table else self._place(node)
+            role, rank = self._role(node), EXPECTED if table else self._rank(node)
             if rank is not None:
                 comparison = "equal" if table else self._comparison(node, rank)
                 if comparison == "equal" and rank == EXPECTED and self._is_made_by_answer(node):
@@ -319,9 +320,9 @@ class _TestReader:
             return value is not None and self._kind(value) is not None
         return node.type == "comment" or self._kind(node) is not None
 
-    def _place(self, node: Node) -> tuple[str, int | None]:
-        """Return the role and the rank of a value; no rank for the message of an assertion."""
-        return self._role(node), self._python_rank(node) if self.is_python else self._javascript_rank(node)
+    def _rank(self, node: Node) -> int | None:
+        """Return the rank of a value; None for the message of an assertion."""
+        return self._python_rank(node) if self.is_python else self._javascript_rank(node)
 
     def _role(self, node: Node) -> str:
         """Return where a value stands: which argument of which call, or in which comparison or assignment."""
@@ -347,14 +348,9 @@ class _TestReader:
         asserting = [each for each in around if each.type == "assert_statement"]
         asserting += [each for each in calls if re.match("assert|expect$", called_base(each) or called_name(each))]
         top = max(asserting, key=lambda each: each.end_byte - each.start_byte, default=None)
-        names = (called_name(call) for call in self._calls(top)) if top is not None else iter(())
+        inner = (each for each in walk(top) if each.type in (self.dialect.calls, "new_expression")) if top else ()
+        names = map(called_name, inner)
         return next((name for name in names if not _NO_SUBJECT.match(name)), "")
-
-    def _calls(self, node: Node) -> Iterator[Node]:
-        if node.type in (self.dialect.calls, "new_expression"):
-            yield node
-        for child in node.named_children:
-            yield from self._calls(child)
 
     def _python_rank(self, node: Node) -> int | None:
         calls = 0
@@ -422,10 +418,9 @@ class _TestReader:
         if not names:
             return False
         return any(
-            text_of(node) == names[-1]
-            and self._place(node)[1] == EXPECTED
-            and self._comparison(node, EXPECTED) == "equal"
-            for node in _identifiers(body)
+            text_of(node) == names[-1] and self._rank(node) == EXPECTED and self._comparison(node, EXPECTED) == "equal"
+            for node in walk(body)
+            if node.type == "identifier"
         )
 
 
@@ -439,14 +434,7 @@ def _compared_by_call(call: Node, value: Node, argument: Node) -> Comparison | N
     """Return how an assertion that is a call compares a value in it; "none" if the call is no assertion."""
     name = called_name(call)
     if name in _TOLERANT:
-        position = next(
-            (
-                at
-                for at, each in enumerate(argument.named_children)
-                if each.start_byte <= value.start_byte < each.end_byte
-            ),
-            0,
-        )
+        position = sum(each.end_byte <= value.start_byte for each in argument.named_children)
         return "close" if position <= (name in ("assertAlmostEqual", "isclose")) else None
     if _BOUNDS.match(name):
         return None
@@ -456,13 +444,6 @@ def _compared_by_call(call: Node, value: Node, argument: Node) -> Comparison | N
     if _PARTS.match(name):
         return "part"
     return "equal" if _EXACT.match(name) else "none"
-
-
-def _identifiers(node: Node) -> Iterator[Node]:
-    if node.type == "identifier":
-        yield node
-    for child in node.named_children:
-        yield from _identifiers(child)
 
 
 def _names_in(pattern: Node | None) -> list[str]:

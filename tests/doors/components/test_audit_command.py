@@ -28,6 +28,36 @@ TRACK = {
 }
 
 
+LONG = (
+    "def add(a, b):\n    total = a\n    for _ in range(b):\n        total += 1\n    return total if b >= 0 else a + b\n"
+)
+FLAKY = "import random\nOFF = random.random() < {}\n\n\ndef add(a, b):\n    return a + b + OFF\n"
+FLAWS = {
+    "weak": (WEAK, "the wrong answer passes: no test finds what is wrong with it"),
+    "vacuous": (
+        {**ADDER, "test_adder.py": "import adder\n\n\ndef test_nothing():\n    assert adder\n"},
+        "an empty answer passes",
+    ),
+    "leaking": (
+        {**ADDER, "reference.py": LONG, "prompt.md": f"Write `add(a, b)`, such as:\n{LONG}"},
+        "subjects see the answer",
+    ),
+    "flaky": ({**ADDER, "reference.py": FLAKY.format(0.25)}, "its reference is flaky: it failed"),
+    "broken": ({**ADDER, "reference.py": "def add(a, b):\n    return a - b\n"}, "its reference does not pass"),
+}
+"""Suites, and how their audit says what is wrong with them."""
+
+
+def test_each_flaw_of_a_suite_is_named(bakeoff: Bakeoff, tmp_path: Path) -> None:
+    write_suites(tmp_path / "tests", **{name: files for name, (files, _) in FLAWS.items()})
+    done = bakeoff("audit", "--mutants", "4", "--cheats", "1", "--json")
+    assert done.returncode == 1, done.stderr
+    found = {case["case"]: case["problems"] for case in json.loads(done.stdout)["cases"]}
+    assert {name: any(why in each for each in found[name]) for name, (_, why) in FLAWS.items()} == dict.fromkeys(
+        FLAWS, True
+    ), found
+
+
 def test_an_audit_certifies_suites_and_a_run_can_require_it(bakeoff: Bakeoff, tmp_path: Path) -> None:
     write_suites(tmp_path / "tests", adder=ADDER, weak=WEAK)
     done = bakeoff("audit", *QUICK)  # as `run` and `verify` do, it finds the suites in `tests`

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import tree_sitter_cpp
 from tree_sitter import Node
 
-from bakeoff.grading.languages.reader import Assertion, Definition, Language, negated, replaced, walk
-from bakeoff.grading.syntax import both_ways, text_of
+from bakeoff.grading.languages.reader import Assertion, Definition, Language, negated, replaced
+from bakeoff.grading.syntax import both_ways, text_of, walk
 
 _COMPARING = {"==": "!=", "!=": "=="}
 _OPPOSITES = both_ways(

@@ -15,9 +15,8 @@ from bakeoff.grading.languages.reader import (
     SuiteReader,
     negated,
     replaced,
-    walk,
 )
-from bakeoff.grading.syntax import text_of
+from bakeoff.grading.syntax import text_of, walk
 from bakeoff.grading.written_tests import TestSource, Value
 
 _COMPARING = {"==": "!=", "!=": "=="}

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import tree_sitter_java
 from tree_sitter import Node
 
-from bakeoff.grading.languages.reader import Assertion, Definition, Language, replaced, walk
-from bakeoff.grading.syntax import both_ways, text_of
+from bakeoff.grading.languages.reader import Assertion, Definition, Language, replaced
+from bakeoff.grading.syntax import both_ways, text_of, walk
 from bakeoff.grading.written_tests import Comparison
 
 _OPPOSITES = both_ways(

@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 from tree_sitter import Language as Grammar
 from tree_sitter import Node, Parser
 
-from bakeoff.grading.syntax import Kind, SyntaxEdit, text_of, to_bytes
+from bakeoff.grading.syntax import Kind, SyntaxEdit, text_of, to_bytes, walk
 from bakeoff.grading.written_tests import EXPECTED, Comparison, TestSource, Value
 
 Operand: TypeAlias = tuple[Node, ...]
@@ -81,13 +81,6 @@ class Language:
     @cached_property
     def parser(self) -> Parser:
         return Parser(Grammar(self.grammar.language()))
-
-
-def walk(node: Node) -> Iterator[Node]:
-    """Yield a node and everything below it."""
-    yield node
-    for child in node.children:
-        yield from walk(child)
 
 
 def span(operand: Operand) -> str:

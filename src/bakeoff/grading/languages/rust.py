@@ -14,9 +14,8 @@ from bakeoff.grading.languages.reader import (
     negated,
     replaced,
     span,
-    walk,
 )
-from bakeoff.grading.syntax import both_ways, text_of
+from bakeoff.grading.syntax import both_ways, text_of, walk
 
 _COMPARING = both_ways({"assert_eq": "assert_ne"})
 
