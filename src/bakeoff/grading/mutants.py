@@ -257,9 +257,9 @@ def _faults(region: _Region) -> Iterator[_Fault]:
 
 def _inner(root: Node) -> Node | None:
     """Return what stands in the parentheses that a region was put in."""
-    statement = root.named_child(0)
-    parenthesized = statement.named_child(0) if statement is not None else None
-    return parenthesized.named_child(0) if parenthesized is not None else None
+    statement = _child(root, 0)
+    parenthesized = _child(statement, 0) if statement is not None else None
+    return _child(parenthesized, 0) if parenthesized is not None else None
 
 
 class _FaultMaker:
@@ -281,7 +281,7 @@ class _FaultMaker:
 
     def _is_passed_over(self, node: Node) -> bool:
         if node.type == "expression_statement":  # a docstring, or 'use strict'
-            only = node.named_child(0)
+            only = _child(node, 0)
             return node.named_child_count == 1 and only is not None and only.type in ("string", "concatenated_string")
         if node.parent is not None and node.parent.type == "jsx_attribute":
             return node.type == "string"  # like the plain attributes of other markup
@@ -299,7 +299,7 @@ class _FaultMaker:
                 yield self.negated(condition)
         if kind in ("if_statement", "elif_clause", "else_clause"):
             yield from self._branch(node)
-        if kind == "return_statement" and (value := node.named_child(0)) is not None:
+        if kind == "return_statement" and (value := _child(node, 0)) is not None:
             yield from self._result(value)
         if kind in ("arrow_function", "lambda") and (value := node.child_by_field_name("body")) is not None:
             yield from self._result(value) if value.type != "statement_block" else ()
@@ -318,13 +318,13 @@ class _FaultMaker:
             yield _Fault("emptied collection", _replace(node, _CONTAINERS[kind]))
         if kind in ("call", "call_expression"):
             yield from self._swapped(node)
-        if kind == "expression_statement" and (done := node.named_child(0)) is not None and self._has_effect(done):
+        if kind == "expression_statement" and (done := _child(node, 0)) is not None and self._has_effect(done):
             yield _Fault("dropped statement", _replace(node, "pass" if self.is_python else ";"))
 
     def negated(self, condition: Node) -> _Fault:
         """Return the opposite of a condition."""
         if condition.type == "parenthesized_expression" and condition.named_child_count == 1:
-            inner = condition.named_child(0)
+            inner = _child(condition, 0)
             condition = inner if inner is not None else condition
         text = text_of(condition)
         argument = condition.child_by_field_name("argument")
@@ -354,7 +354,7 @@ class _FaultMaker:
     def _branch(self, node: Node) -> Iterator[_Fault]:
         body = node.child_by_field_name("consequence") or node.child_by_field_name("body")
         if node.type == "else_clause" and body is None:
-            body = node.named_child(0)
+            body = _child(node, 0)
         if body is None or body.type == "if_statement" or not body.named_child_count:
             return
         statements = body.named_children if body.type in ("block", "statement_block") else [body]
@@ -366,7 +366,7 @@ class _FaultMaker:
 
     def _result(self, value: Node) -> Iterator[_Fault]:
         while value.type == "parenthesized_expression" and value.named_child_count == 1:
-            value = value.named_child(0) or value
+            value = _child(value, 0) or value
         operator = value.child_by_field_name("operator")
         is_truth = value.type in _TRUTHS or (
             value.type in ("binary_expression", "unary_expression")
@@ -402,8 +402,8 @@ class _FaultMaker:
 
 def _condition(node: Node) -> Node | None:
     if node.type == "conditional_expression":
-        return node.named_child(1)
-    return node.named_child(0) if node.type == "if_clause" else node.child_by_field_name("condition")
+        return _child(node, 1)
+    return _child(node, 0) if node.type == "if_clause" else node.child_by_field_name("condition")
 
 
 def _is_condition(node: Node) -> bool:
@@ -424,7 +424,7 @@ def _keeps_the_same(comparison: Node) -> str | None:
     if around.type == "ternary_expression":
         results = {text_of(around.child_by_field_name(name)) for name in ("consequence", "alternative")}
     elif around.type == "conditional_expression":
-        results = {text_of(around.named_child(0)), text_of(around.named_child(2))}
+        results = {text_of(_child(around, 0)), text_of(_child(around, 2))}
     else:
         return None
     return "where both sides are equal, either branch gives the same" if results == sides else None
@@ -443,6 +443,10 @@ def _is_error_text(node: Node) -> bool:
 
 def _is_key(node: Node) -> bool:
     return node.parent is not None and node.parent.type == "pair" and node == node.parent.child_by_field_name("key")
+
+
+def _child(node: Node, index: int) -> Node | None:
+    return node.named_children[index] if index < node.named_child_count else None
 
 
 def _replace(node: Node, text: str) -> SyntaxEdit:
