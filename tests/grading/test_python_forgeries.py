@@ -79,7 +79,7 @@ async def graded() -> AsyncIterator[Run]:
     twins: Twins = await find_twins(TESTS, plain, on(RIGHT))
     assert len(twins.proven) == 4
     yield lambda solution: run_with_twins(ReferenceRun.of(plain).names, twins, TESTS, on(solution))
-    await python.close()
+    await python.aclose()
 
 
 async def test_an_honest_solution_passes(graded: Run) -> None:

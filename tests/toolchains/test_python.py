@@ -85,7 +85,7 @@ async def test_a_python_that_does_not_run_is_no_fault_of_the_solution(tmp_path: 
     python = OpenPytest(OtherPython(program, choose_sandbox("auto")), pytest_folders())
     with pytest.raises(InfraError, match=r"(?s)its Python cannot run pytest.*no standard library"):
         await run(python, RIGHT)
-    await python.close()
+    await python.aclose()
 
 
 async def test_a_pytest_that_cannot_be_imported_is_no_fault_of_the_solution(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ async def test_a_pytest_that_cannot_be_imported_is_no_fault_of_the_solution(tmp_
     python = OpenPytest(choose_sandbox("auto"), (tmp_path,))
     with pytest.raises(InfraError, match="half an installation"):
         await run(python, RIGHT)
-    await python.close()
+    await python.aclose()
 
 
 async def test_a_failed_test_says_what_was_asserted(python: OpenPytest) -> None:

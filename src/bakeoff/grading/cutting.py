@@ -5,11 +5,12 @@ from collections.abc import Collection, Iterable, Mapping
 
 from tree_sitter import Node
 
-from bakeoff.grading.syntax import SyntaxEdit, called_base, nodes_of_tests, parse, text_of, to_bytes, with_edits
+from bakeoff.grading.syntax import SyntaxEdit, called_base, nodes_of_tests, parse, text_of, to_bytes, walk, with_edits
 
 _BLOCKS = ("program", "module", "statement_block", "block")
 _SUITES = frozenset({"describe", "xdescribe", "fdescribe", "suite"})
 _CLASSES = ("class_definition", "decorated_definition")
+_COMPOUND = ("class_definition", "if_statement", "else_clause", "for_statement")
 
 
 def hide_share(files: Mapping[str, str], tests: Iterable[str], share: float, seed: str) -> dict[str, str]:
@@ -119,14 +120,8 @@ def _filled(path: str, text: str) -> str:
         return text
     edits = [
         SyntaxEdit(node.end_byte, node.end_byte, " pass")
-        for node in _colons(parse(path, text))
+        for node in walk(parse(path, text))
+        if node.type == ":" and node.parent is not None and node.parent.type in _COMPOUND
         if node.next_named_sibling is None or not node.next_named_sibling.named_child_count
     ]
     return with_edits(text, edits)
-
-
-def _colons(node: Node) -> Iterable[Node]:
-    for child in node.children:
-        if child.type == ":" and node.type in ("class_definition", "if_statement", "else_clause", "for_statement"):
-            yield child
-        yield from _colons(child)

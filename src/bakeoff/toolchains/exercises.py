@@ -17,9 +17,9 @@ from bakeoff.errors import GraderError, InfraError, UsageError
 from bakeoff.protocols import Command, Sandbox
 from bakeoff.sandbox import open_place, put_files
 from bakeoff.toolchains.commands import CommandRunner
-from bakeoff.toolchains.install import install_jest, permission_flags, pytest_folders
+from bakeoff.toolchains.install import install_jest, permission_flags
 from bakeoff.toolchains.outcome import Grader, TestRun, run_each
-from bakeoff.toolchains.pytest_runner import OpenPytest
+from bakeoff.toolchains.pytest_runner import PytestToolchain
 from bakeoff.toolchains.tracks import RUNNER_FILES, TYPESCRIPT, Track, is_outside_tests, matches
 from bakeoff.toolchains.workers import COMPILER_LIMITS, Peer, PeerGone, WorkerPool, parse_answer
 
@@ -154,9 +154,8 @@ class ExerciseToolchain:
 
     async def _own(self, sandbox: Sandbox, stack: AsyncExitStack) -> Grader:
         if self.track.runner == "pytest":
-            python = OpenPytest(sandbox, pytest_folders(), self.processes, self.slots)
-            stack.push_async_callback(python.close)
-            return python
+            python = PytestToolchain(lambda: sandbox, self.processes, self.slots)
+            return await stack.enter_async_context(python.open())
         if self.track.runner == "command":
             raise UsageError(f"exercises in {self.track.language} have no test runner here: pass --test-command")
         jest = OpenJest(sandbox, await install_jest(), self.slots, await permission_flags(sandbox))

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -46,14 +46,12 @@ class PytestToolchain:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator["OpenPytest"]:
-        opened = OpenPytest(self.sandbox(), pytest_folders(), self.processes, self.slots)
-        async with AsyncExitStack() as stack:
-            stack.push_async_callback(opened.close)
+        async with aclosing(OpenPytest(self.sandbox(), pytest_folders(), self.processes, self.slots)) as opened:
             yield opened
 
 
 class OpenPytest:
-    """Run test files with pytest: isolated, without plugins, configuration and conftest.py. `close` must be awaited.
+    """Run test files with pytest: isolated, without plugins, configuration and conftest.py. `aclose` must be awaited.
 
     Each run takes one of the processes that wait with pytest loaded. `slots` of them wait.
     """
@@ -84,7 +82,7 @@ class OpenPytest:
         except TimeoutError:
             return TestRun(error="ended by the timeout limit", stop="timeout", seconds=seconds)
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         """End the processes that wait."""
         await self._workers.close()
 
