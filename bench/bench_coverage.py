@@ -41,6 +41,7 @@ from tests.stats.simulation_small import (
     costs,
     graded,
     pass_k,
+    rarely_dear,
     skewed_apart,
     split_boards,
 )
@@ -148,6 +149,10 @@ def money() -> Iterable[Cell]:
                 kind = "ratio of costs" if ratio else "cost"
                 label = f"{kind}, {units} clusters of {size}, lognormal, σ = {skew:g}"
                 yield label, partial(costs, units, size, skew, ratio, DRAWS)
+    for units in (50, 100, 300):
+        for one_in in (10, 20):
+            label = f"cost, {units} cases of which one in {one_in} is {one_in} times as dear"
+            yield label, partial(rarely_dear, units, one_in, DRAWS)
 
 
 def kept() -> Iterable[tuple[str, Callable[[], float]]]:

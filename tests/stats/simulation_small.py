@@ -90,6 +90,14 @@ def costs(units: int, size: int, skew: float, ratio: bool, draws: int) -> Held:
     return held(found, 15.0 if ratio else float(np.exp(skew**2 / 2)))
 
 
+def rarely_dear(units: int, one_in: int, draws: int) -> Held:
+    """The mean cost where one case in so many is as many times as dear as the others."""
+    random = np.random.default_rng([units, one_in])
+    often = np.exp(0.2 * random.normal(size=(draws, units)))
+    amounts = often * np.where(random.random((draws, units)) < 1 / one_in, one_in, 1)
+    return held((amount_interval([1] * units, row) for row in amounts.tolist()), (2 - 1 / one_in) * float(np.exp(0.02)))
+
+
 def pass_k(name: str, cases: int, p: float, k: int, spread: str, draws: int) -> Held:
     """pass@k or pass^k of five rounds; the chance of a case is p, or drawn from Beta(p, 1−p) where spread is strong."""
     random = np.random.default_rng([cases, round(100 * p), k, spread == "strong"])

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from bakeoff._kernel.files import open_file
 from bakeoff._kernel.model import FrozenModel, first_problem
-from bakeoff._kernel.text import visible
+from bakeoff._kernel.text import count_of, visible
 from bakeoff.errors import RunFolderError, UsageError
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import Record
@@ -55,15 +55,23 @@ class Circumstances(FrozenModel):
     versions: tuple[str, ...] = ()  # of bakeoff
     damaged: int = 0  # unreadable entries, which are not counted
     ended: bool = True  # False: a journal has no end, because its process was killed or still runs
+    planned: bool = True  # False: nothing tells what else was planned, as for a journal without its run folder
     ledger: Ledger | None = None  # of the whole run, where it says what was planned
     gates: tuple[GateResult, ...] = ()  # that its command or session judged
 
     def ledger_of(self, plan: Plan, counted: Ledger) -> Ledger:
         """Return what was planned and what became of it: as the run itself says it, or as counted from its records.
 
-        The plan of a pytest session that was killed does not tell what it would have run.
+        The plan of a pytest session that was killed does not tell what it would have run, and a line that cannot be
+        read may have held another result.
         """
-        return self.ledger or counted.model_copy(update={"ended": counted.ended and (self.ended or not plan.sparse)})
+        found = self.ledger or counted
+        if self.damaged:
+            cannot = f"{count_of(self.damaged, 'line')} of its journal cannot be read"
+            return found.without_end(f"{cannot}: `bakeoff runs check` lists them")
+        if not self.planned:
+            return found.without_end("a journal alone does not say what was planned: name its run folder")
+        return found if self.ledger or self.ended or not plan.sparse else found.without_end()
 
     def state_of(self, plan: Plan, summary: Summary) -> Outcome | Literal["undecided"]:
         """Return the verdict on a whole run: that of its gates, or of its trials. What lacks something never passes."""
@@ -240,7 +248,8 @@ class JournalReader:
         return Description(name=path.name, plan=_plan_from_records(path), content_known=False)
 
     def circumstances(self, path: Path) -> Circumstances:
-        return _circumstances(read_journal(path))
+        found = _circumstances(read_journal(path))
+        return found.model_copy(update={"planned": self._in_run_folder(path)})
 
     def read(self, path: Path) -> Iterator[Record]:
         return RunFolderReader().read(path.parent) if self._in_run_folder(path) else _latest(path)

@@ -264,8 +264,8 @@ def _wilson(share: float, n: float, quantile: float, method: str) -> Interval:
     return Interval(low=0.0 if share <= 0 else low, high=1.0 if share >= 1 else high, method=method)
 
 
-MIN_AMOUNTS = 50
-"""Units from which the interval of a cost is promised: of fewer, one run in ten may have missed the dear cases."""
+MIN_AMOUNTS = 100
+"""Units from which the interval of a cost is promised: fewer may have missed the dear cases, one in 20 of all."""
 
 _MAX_EXPONENT = 50.0  # an interval of a cost that reaches further says nothing
 

@@ -65,6 +65,7 @@ class Ledger(FrozenModel):
     unscored: int = 0  # of the recorded ones, those without a score
     named: tuple[str, ...] = ()  # the first of the missing ones, with the reason
     ended: bool = True  # False: the run was stopped, or not all of it could be collected or read
+    problem: str = sparse_field("")  # that made it so, if it is known
     shards: ShardsHere | None = None
 
     @property
@@ -89,8 +90,12 @@ class Ledger(FrozenModel):
             names = ", ".join(map(str, absent))
             return f"{'shard' if len(absent) == 1 else 'shards'} {names} of {self.shards.of} missing"
         if not self.ended:
-            return "the run was stopped before its end, or not all of it could be collected and read"
+            return self.problem or "the run was stopped before its end, or not all of it could be collected and read"
         return None
+
+    def without_end(self, problem: str = "") -> Self:
+        """Return the same ledger of a run of which it is not known what is missing."""
+        return self.model_copy(update={"ended": False, "problem": problem})
 
     @property
     def words(self) -> str:
@@ -110,8 +115,11 @@ class Ledger(FrozenModel):
         }
         shards = ShardsHere.joined([one.shards for one in each if one.shards is not None])
         named = tuple(name for one in each for name in one.named)[:_MAX_NAMED]
-        ended = all(one.ended for one in each)
-        return cls(**sums, missing=dict(missing), named=named, ended=ended, shards=shards)
+        ends = {
+            "ended": all(one.ended for one in each),
+            "problem": next((one.problem for one in each if one.problem), ""),
+        }
+        return cls(**sums, **ends, missing=dict(missing), named=named, shards=shards)
 
 
 def missing_kind(record: Record) -> Missing | None:

@@ -100,7 +100,7 @@ def compare_versions(
         losses = Losses.total([arm.losses for arm in before]), Losses.total([arm.losses for arm in after])
         names = (baseline.name, candidate.name)
         ledgers = {
-            visible(name): Ledger.total(arm.summary.ledger for arm in arms)
+            visible(name): Ledger.total(arm.ledger for arm in arms)
             for name, arms in zip(names, (before, after), strict=True)
         }
     overall, ruling = judge_pairs({"": PairedArms(*cells, losses=losses)})[""]

@@ -45,6 +45,8 @@ VERSION = 1
 _MAX_SIZE = 512 * 1024**2  # bytes
 _SHARED = ("nodeid", "case", "input", "expected", "parameters", "problem", "scorers")  # with the outcome of a case
 
+_COUNTS = ("cases", "scored", "passed", "failed", "recorded", "undecided", "rounds")
+
 
 class EvalRound(FrozenModel):
     """One round of a case. `record` is what a run's journal holds; the other fields are derived from it."""
@@ -110,11 +112,30 @@ class EvalFile(FrozenModel):
 
     @property
     def planned(self) -> Ledger:
-        """Return the ledger, counted again from the cases. A file that lacks some of them, or a ledger, has no end."""
-        tallies, said = SuiteTallies.of(self.outcomes), self.ledger
-        found = summary_of(tallies, complete=self.complete, shards=said.shards if said else None).ledger
-        whole = said is not None and found.planned >= max(said.planned, self.numbers.cases)
-        return found if whole else found.model_copy(update={"ended": False})
+        """Return the ledger, counted again from the cases. A file that contradicts itself, or has none, has no end."""
+        outcomes, said = self.outcomes, self.ledger
+        shards = said.shards if said else None
+        found = summary_of(SuiteTallies.of(outcomes), complete=self.complete, shards=shards)
+        problem = self._contradiction(outcomes, found)
+        return found.ledger.without_end(problem) if problem or said is None else found.ledger
+
+    def _contradiction(self, outcomes: Sequence[EvalOutcome], counted: SuitesSummary) -> str:
+        """Say which part of the file disagrees with the rounds of its cases; empty if none does."""
+        for case, outcome in zip((case for suite in self.suites for case in suite.cases), outcomes, strict=True):
+            derived = [each.record.value for each in case.rounds] == [each.score for each in case.rounds]
+            if not derived or (case.passed, case.score) != (outcome.passed, outcome.score):
+                return (
+                    f"the file contradicts itself: the result of {visible(case.nodeid, 200)} is not that of its rounds"
+                )
+        suites = [(SuiteName(each.file, each.suite), each.numbers) for each in self.suites]
+        parts = [("the numbers", self.numbers, counted.numbers)]
+        parts += [(f"suite {visible(name, 200)}", said, counted.suites.get(name)) for name, said in suites]
+        for name, said, found in parts:
+            if found is None or any(getattr(said, key) != getattr(found, key) for key in _COUNTS):
+                return f"the file contradicts itself: {name} and the cases do not add up"
+        if self.ledger not in (None, counted.ledger.model_copy(update={"named": ()})):
+            return "the file contradicts itself: its ledger and its cases do not add up"
+        return ""
 
     @property
     def outcomes(self) -> list[EvalOutcome]:
