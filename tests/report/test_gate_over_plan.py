@@ -1,5 +1,6 @@
 """A gate over what was planned: large losses fail it, and whatever is missing leaves it undecided."""
 
+import json
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -165,6 +166,125 @@ def test_a_baseline_whose_cases_were_cut_out_leaves_the_gate_undecided(bakeoff: 
     now = saved(tmp_path / "now.json", suite([1.0] * 5))
     found = bakeoff("merge", now, "-o", "all.json", "--baseline", before)
     assert found.returncode == 3, found.stderr
+
+
+def _numbers(file: Any) -> None:
+    file["numbers"]["passed"] = 3
+
+
+def _of_a_suite(file: Any) -> None:
+    file["suites"][0]["numbers"]["cases"] = 9
+
+
+def _ledger(file: Any) -> None:
+    file["ledger"]["missing"] = {"not run": 2}
+
+
+def _result(file: Any) -> None:
+    file["suites"][0]["cases"][0]["passed"] = False
+
+
+def _round(file: Any) -> None:
+    file["suites"][0]["cases"][0]["rounds"][0]["score"] = 0.1
+
+
+def _case_twice(file: Any) -> None:
+    file["suites"][0]["cases"].append(file["suites"][0]["cases"][0])
+
+
+def _rows(file: Any) -> None:
+    del file["suites"][0]["cases"][4:]
+
+
+def _rows_and_totals(file: Any) -> None:
+    _rows(file)
+    file["numbers"]["cases"] = file["ledger"]["planned"] = 4
+
+
+@pytest.mark.parametrize(
+    "edit", [_numbers, _of_a_suite, _ledger, _result, _round, _case_twice, _rows, _rows_and_totals]
+)
+def test_a_file_that_contradicts_itself_leaves_every_gate_undecided(
+    bakeoff: Bakeoff, tmp_path: Path, edit: Callable[[Any], None]
+) -> None:
+    good = saved(tmp_path / "good.json", suite([1.0] * 6))
+    file = json.loads(Path(good).read_text())
+    edit(file)
+    (tmp_path / "edited.json").write_text(json.dumps(file))
+    for words in (
+        ("merge", "good.json", "-o", "all.json", "--baseline", "edited.json"),
+        ("merge", "edited.json", "-o", "all.json", "--min-pass-rate", "0.9"),
+        ("compare", "good.json", "edited.json"),
+    ):
+        found = bakeoff(*words)
+        assert found.returncode == 3, words
+        assert "the file contradicts itself: " in " ".join((found.stdout + found.stderr).split())
+
+
+def nights(tmp_path: Path) -> list[Path]:
+    """Three whole runs of one plan, with answers that are kept as blobs."""
+    found = []
+    for number in range(3):
+        plan = plan_of(6, ["s"])
+        records = [record_of(trial, started=1e9 + 1e5 * number, output="x" * 100_000) for trial in plan.trials()]
+        found.append(write_run(tmp_path / f"night-{number}", plan, records).path)
+    return found
+
+
+def _broken_line(run: Path) -> None:
+    """Break a second record of a trial: the first one would count instead."""
+    journal = run / "journal.jsonl"
+    lines = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(b"".join([*lines[:4], lines[2][:200] + b"\n", *lines[4:]]))
+
+
+def _no_blobs(run: Path) -> None:
+    for blob in [path for path in (run / "blobs").rglob("*") if path.is_file()]:
+        blob.unlink()
+
+
+def _no_journal(run: Path) -> None:
+    (run / "journal.jsonl").unlink()
+
+
+def _no_plan(run: Path) -> None:
+    (run / "plan.json").unlink()
+
+
+@pytest.mark.parametrize("damage", [_broken_line, _no_blobs, _no_journal, _no_plan])
+def test_a_damaged_run_opens_no_gate(bakeoff: Bakeoff, tmp_path: Path, damage: Callable[[Path], None]) -> None:
+    first, bad, last = nights(tmp_path)
+    assert bakeoff("history", str(first), str(bad), str(last), "--gate").returncode == 0
+    damage(bad)
+    for words in (
+        ("compare", str(bad), str(last)),
+        ("compare", str(first), str(bad), "--gate", "no-new-failures"),
+        ("history", str(first), str(bad), str(last), "--gate"),
+        ("history", str(first), str(last), "--baseline", str(bad), "--gate"),
+        ("merge", str(bad), "-o", "merged"),
+    ):
+        assert bakeoff(*words).returncode in (2, 3), words
+
+
+def test_a_line_that_cannot_be_read_is_named_by_the_gate(bakeoff: Bakeoff, tmp_path: Path) -> None:
+    first, bad, _ = nights(tmp_path)
+    _broken_line(bad)
+    said = " ".join(bakeoff("compare", str(first), str(bad)).stdout.split())
+    assert said.startswith("Gate undecided: the candidate: 2 lines of its journal cannot be read: `bakeoff runs check`")
+
+
+def test_a_journal_without_its_run_folder_opens_no_gate(bakeoff: Bakeoff, tmp_path: Path) -> None:
+    first, other, last = nights(tmp_path)
+    bare = other.rename(tmp_path / "moved") / "journal.jsonl"
+    (bare.parent / "plan.json").unlink()
+    for words in (
+        ("compare", str(bare), str(last)),
+        ("compare", str(first), str(bare)),
+        ("history", str(first), str(bare), "--gate"),
+    ):
+        found = bakeoff(*words)
+        assert found.returncode == 3, words
+        assert "a journal alone does not say what was planned" in " ".join(found.stdout.split())
 
 
 def test_evals_of_a_merge_that_were_skipped_or_never_ended_are_undecided(bakeoff: Bakeoff, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from junitparser import JUnitXml
 
 from bakeoff.record import Record
 from bakeoff.report.exports.formats import export_run
@@ -61,6 +62,35 @@ def test_exports_tell_what_is_missing(tmp_path: Path) -> None:
     export_run(stopped, "badge", str(tmp_path / "file.svg"))
     assert ", incomplete" in (tmp_path / "file.svg").read_text()
     assert "#2a7d2e" not in (tmp_path / "file.svg").read_text(), "it is not green"
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({}, None),
+        ({"complete": False}, "Gate undecided: the run was stopped before its end, or not all of it could be"),
+        ({"gates": [FAILED]}, "Gate failed: The gate did not pass: --eval-min-score FAILED: mean score 0.5."),
+        ({"shards": ShardsHere(of=2, numbers=(1,))}, "Gate undecided: shard 2 of 2 missing"),
+    ],
+)
+def test_exported_junit_and_markdown_fail_if_the_gate_did_not_pass(
+    tmp_path: Path, more: dict[str, Any], said: str | None
+) -> None:
+    file = eval_file(tmp_path, **more)
+    export_run(file, "junit", str(tmp_path / "x.xml"))
+    export_run(file, "markdown", str(tmp_path / "x.md"))
+    gates = [case for suite in JUnitXml.fromfile(str(tmp_path / "x.xml")) for case in suite if case.name == "gate"]
+    assert [case.result[0].message.startswith(said or "?") for case in gates] == [True] * (said is not None)
+    assert (tmp_path / "x.md").read_text().startswith("Gate") is (said is not None)
+
+
+def test_exported_junit_of_a_run_with_a_lost_trial_has_an_undecided_gate(tmp_path: Path) -> None:
+    plan = plan_of(4, ["s"])
+    short = source(write_run(tmp_path / "run", plan, [record_of(trial, 1.0) for trial in [*plan.trials()][:3]]))
+    export_run(short, "junit", str(tmp_path / "x.xml"))
+    *_, gate = JUnitXml.fromfile(str(tmp_path / "x.xml"))
+    assert (gate.name, gate.failures) == ("gate", 1)
+    assert "1 of 4 undecided (1 not run)" in (tmp_path / "x.xml").read_text()
 
 
 def test_several_gates_that_did_not_pass_are_all_named_the_worst_first() -> None:

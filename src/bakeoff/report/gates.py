@@ -74,6 +74,11 @@ class GateDecision(NamedTuple):
         """Return the exit code that the state means."""
         return self.state.exit_code
 
+    @property
+    def passed(self) -> bool:
+        """Tell whether the gate passed, and neither failed nor is undecided."""
+        return self.state is GateState.PASSED
+
     def __str__(self) -> str:
         return f"Gate {self.state}: {self.sentence}."
 
@@ -238,6 +243,13 @@ def decide_gate(evidence: GateEvidence) -> GateDecision:
         said += "; undecidable counts as failed"
     warning = _warning(evidence) if state is GateState.PASSED else ""
     return GateDecision(state, "; ".join(filter(None, (missing, said, warning, forgiven))), warning)
+
+
+def kept_decision(gates: Sequence[GateResult], ledger: Ledger) -> GateDecision:
+    """Return the decision on a run that was kept: that of its gates; without gates, whether anything is missing."""
+    if not gates:
+        return decide_gate(GateEvidence(ledgers={"": ledger}))
+    return GateDecision(GateState.worst(gate.state for gate in gates), gates_sentence(gates, ledger.shards)[:-1])
 
 
 def _warning(evidence: GateEvidence) -> str:

@@ -22,7 +22,7 @@ from bakeoff._kernel.text import count_of, visible
 from bakeoff.errors import RunFolderError, UsageError
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import Record
-from bakeoff.report.gates import GateResult, GateState
+from bakeoff.report.gates import GateResult, kept_decision
 from bakeoff.report.summary import Outcome, Summary
 from bakeoff.storage.journal import Entry, JournalMark, implausible_number, read_journal, read_journal_backwards
 from bakeoff.storage.journal_lines import Damage
@@ -66,20 +66,21 @@ class Circumstances(FrozenModel):
         read may have held another result.
         """
         found = self.ledger or counted
+        if plan.sparse and not (self.ledger or self.ended):
+            return found.without_end()
         if self.damaged:
             cannot = f"{count_of(self.damaged, 'line')} of its journal cannot be read"
             return found.without_end(f"{cannot}: `bakeoff runs check` lists them")
         if not self.planned:
             return found.without_end("a journal alone does not say what was planned: name its run folder")
-        return found if self.ledger or self.ended or not plan.sparse else found.without_end()
+        return found
 
     def state_of(self, plan: Plan, summary: Summary) -> Outcome | Literal["undecided"]:
         """Return the verdict on a whole run: that of its gates, or of its trials. What lacks something never passes."""
+        decision = kept_decision(self.gates, self.ledger_of(plan, summary.gated_ledger))
         if self.gates:
-            return GateState.worst(gate.state for gate in self.gates).value
-        ledger = self.ledger_of(plan, summary.gated_ledger)
-        lacking = ledger.gap is not None or bool(ledger.undecided)
-        return "incomplete" if lacking and summary.outcome in ("passed", "recorded") else summary.outcome
+            return decision.state.value
+        return "incomplete" if not decision.passed and summary.outcome in ("passed", "recorded") else summary.outcome
 
 
 _NOTHING_KNOWN = Circumstances()

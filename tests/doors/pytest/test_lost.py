@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from junitparser import JUnitXml
 
 from bakeoff.cli.merge import MergeFlags, run_merge
 from bakeoff.errors import UsageError
@@ -114,6 +115,54 @@ def test_a_session_that_dies_leaves_no_old_results_behind(project: SmallProject)
     project.write("test_it = describe_eval('it', data=rows('a'), task=lambda text: os._exit(3), scorers=[right])")
     assert project.run_apart("--eval-json=out.json").result.ret == 3
     assert merged(project) == 1
+
+
+def test_a_session_that_ends_the_process_with_0_leaves_files_that_no_gate_passes(project: SmallProject) -> None:
+    """The exit code is 0 and there is no summary: only the files tell."""
+    good = "test_it = describe_eval('it', data=rows('a', 'b'), task=lambda text: f'<{text}>', scorers=[right])"
+    files = ("--eval-json=out.json", "--eval-html=out.html", "--junitxml=out.xml", "--eval-min-score=0.5")
+    project.write(good)
+    assert project.run(*files).result.ret == 0
+    project.write(good.replace("f'<{text}>'", "os._exit(0)"))
+    seen = project.run_apart(*files)
+    assert (seen.result.ret, "The gate" in seen.text) == (0, False)
+    assert not (project.path / "out.html").exists()
+    assert not (project.path / "out.xml").exists()
+    assert json.loads((project.path / "out.json").read_text())["complete"] is False
+    assert merged(project) == 1
+    kept = (project.path / "out.json").rename(project.path / "before.json")
+    project.write(good)
+    assert project.run(f"--eval-baseline={kept}").result.ret == 1
+    project.write(good.replace("f'<{text}>'", "os._exit(0)"))
+    crashed = project.run_apart(*files, "-p", "xdist", "-n", "1", "--max-worker-restart=0", record=())
+    assert crashed.result.ret == 1
+    assert "started and not finished" in crashed.text
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ((), "gate FAILED: mean score 0.500 over 2 cases, wanted 0.9"),
+        (("--eval-shard=1/2",), "gate FAILED: for shard 1 of 2 alone: mean score 0.500 over 2 cases, wanted 0.9"),
+        (("-x", "--eval-min-score=0"), "gate UNDECIDED: the run was stopped"),
+    ],
+)
+def test_a_gate_that_did_not_pass_is_a_failed_test_of_junit(
+    project: SmallProject, options: tuple[str, ...], said: str
+) -> None:
+    project.write("""
+test_it = describe_eval(
+    "it", data=rows(*"abcd"), task=lambda text: f"<{text}>", scorers=[lambda given: given.input in "ab"], threshold=None
+)
+
+def test_stops():
+    raise SystemExit
+""")
+    keep = ("-k", "a or c") if not options else ()
+    assert project.run_apart("--junitxml=out.xml", "--eval-min-score=0.9", *keep, *options).result.ret == 1
+    suite = next(iter(JUnitXml.fromfile(str(project.path / "out.xml"))))
+    [gate] = [case for case in suite if case.classname == "gate"]
+    assert gate.result[0].message.startswith(said)
 
 
 def test_evals_of_a_worker_that_crashed_are_undecided(project: SmallProject) -> None:

@@ -22,7 +22,7 @@ from bakeoff.plan import Case, Plan, SubjectSpec
 from bakeoff.record import Record
 from bakeoff.report.blocks import Blocks, paragraph
 from bakeoff.report.formatting import sentence
-from bakeoff.report.gates import GateDecision, GateState
+from bakeoff.report.gates import GateDecision
 from bakeoff.report.output_files import refuse_unwritable, replace_text
 from bakeoff.report.reasons import why
 from bakeoff.report.render.markdown import to_markdown
@@ -53,7 +53,7 @@ def write_junit_of_all(name: str, runs: Iterable[tuple[str, GateDecision | None,
 
 def _write_gate(name: str, gate: GateDecision, file: TextIO) -> None:
     """Write the gate as a test of its own, which fails unless it passed: some programs read nothing else."""
-    failed = int(gate.state is not GateState.PASSED)
+    failed = int(not gate.passed)
     file.write(f'<testsuite name={_attribute(name)} tests="1" failures="{failed}" errors="0" skipped="0">\n')
     file.write(f'<testcase classname={_attribute(name)} name="gate" time="0">\n')
     file.write(f"<failure message={_attribute(str(gate))}/>\n" * failed)

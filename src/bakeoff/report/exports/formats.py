@@ -20,7 +20,7 @@ from bakeoff.report.exports.ci import annotations, write_junit_of_all, write_ste
 from bakeoff.report.exports.inspect_log import write_inspect_log
 from bakeoff.report.exports.tables import fields_of, rows_of, write_csv, write_parquet
 from bakeoff.report.formatting import percent, sentence
-from bakeoff.report.gates import undecided
+from bakeoff.report.gates import GateDecision, kept_decision
 from bakeoff.report.output_files import replace_file, replace_text
 from bakeoff.report.readers import Source
 from bakeoff.report.render.markdown import to_markdown
@@ -122,7 +122,8 @@ def export_records(source: Source, records: RunRecords, format_: ExportFormat, o
     `output` is a path, or `-` for stdout, for which the result is empty. The plan of the records has the chosen
     subjects only. Raises `UsageError` if the format cannot go there.
     """
-    ledger = source.circumstances().ledger_of(source.plan, records.summary.ledger)
+    known = source.circumstances()
+    ledger = known.ledger_of(source.plan, records.summary.ledger)
     if format_ == "inspect":
         return _write_inspect(source, records, output, ledger)
     if format_ == "github":
@@ -137,19 +138,24 @@ def export_records(source: Source, records: RunRecords, format_: ExportFormat, o
             rows = rows_of(source.name, records, ledger)
             write_parquet(fields_of(records.plan), rows, path)
     else:
+        gate = kept_decision(known.gates, ledger)
         with _text_to(output) as file:
-            _write_text(format_, source.name, records, ledger, file)
+            _write_text(format_, source.name, records, ledger, gate if known.gates or not gate.passed else None, file)
     return [] if output == STDOUT else [output]
 
 
-def _write_text(format_: ExportFormat, name: str, records: RunRecords, ledger: Ledger, file: TextIO) -> None:
+def _write_text(
+    format_: ExportFormat, name: str, records: RunRecords, ledger: Ledger, gate: GateDecision | None, file: TextIO
+) -> None:
     match format_:
         case "csv":
             write_csv(fields_of(records.plan), rows_of(name, records, ledger), file)
         case "junit":
-            write_junit_of_all(name, [("", undecided(ledger.gap) if ledger.gap else None, records)], file)
+            write_junit_of_all(name, [("", gate, records)], file)
         case "markdown":
-            file.write(to_markdown((*describe_run(name, records), paragraph(sentence(describe(ledger, "trial"))))))
+            told = (paragraph(str(gate)),) if gate else ()
+            planned = paragraph(sentence(describe(ledger, "trial")))
+            file.write(to_markdown((*told, *describe_run(name, records), planned)))
         case _:  # a badge
             subjects = records.summary.subjects
             one = subjects[0] if len(subjects) == 1 else None

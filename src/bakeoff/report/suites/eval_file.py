@@ -45,6 +45,7 @@ VERSION = 1
 _MAX_SIZE = 512 * 1024**2  # bytes
 _SHARED = ("nodeid", "case", "input", "expected", "parameters", "problem", "scorers")  # with the outcome of a case
 
+_STOPPED = "this run was stopped before its end, or not all of it could be read"
 _COUNTS = ("cases", "scored", "passed", "failed", "recorded", "undecided", "rounds")
 
 
@@ -127,12 +128,10 @@ class EvalFile(FrozenModel):
                 return (
                     f"the file contradicts itself: the result of {visible(case.nodeid, 200)} is not that of its rounds"
                 )
-        suites = [(SuiteName(each.file, each.suite), each.numbers) for each in self.suites]
-        parts = [("the numbers", self.numbers, counted.numbers)]
-        parts += [(f"suite {visible(name, 200)}", said, counted.suites.get(name)) for name, said in suites]
-        for name, said, found in parts:
+        pairs = [(each.numbers, counted.suites.get(SuiteName(each.file, each.suite))) for each in self.suites]
+        for said, found in [(self.numbers, counted.numbers), *pairs]:
             if found is None or any(getattr(said, key) != getattr(found, key) for key in _COUNTS):
-                return f"the file contradicts itself: {name} and the cases do not add up"
+                return "the file contradicts itself: its numbers and its cases do not add up"
         if self.ledger not in (None, counted.ledger.model_copy(update={"named": ()})):
             return "the file contradicts itself: its ledger and its cases do not add up"
         return ""
@@ -235,13 +234,13 @@ def merge_files(paths: Sequence[Path]) -> MergedEvals:
     """
     whole: dict[str, list[EvalOutcome]] = {}
     origin: dict[str, Path] = {}
-    twice, stopped, decided, empty = 0, [], [], []
+    twice, stopped, decided, empty = 0, dict[Path, str](), [], []
     shards: dict[Path, ShardsHere] = {}
     files = 0  # that add a test
     for path in paths:
         file = read_eval_file(path)
         shards |= {path: file.ledger.shards} if file.ledger is not None and file.ledger.shards is not None else {}
-        stopped += [] if file.planned.ended else [path]
+        stopped |= {} if (planned := file.planned).ended else {path: planned.problem or _STOPPED}
         known = len(whole)
         decided += [] if file.comparisons is None else [path]
         empty += [] if file.suites else [path]
@@ -267,7 +266,7 @@ def merge_files(paths: Sequence[Path]) -> MergedEvals:
         )
     both = f"{count_of(twice, 'test is', 'tests are')} in more than one file, with the same result: each counts once"
     notes = [both] if twice else []
-    notes += [f"{path}: this run was stopped before its end, or not all of it could be read" for path in stopped]
+    notes += [f"{path}: {problem}" for path, problem in stopped.items()]
     notes += [f"{path}: this run has no evals" for path in empty]
     notes += [f"{path}: this run ended when it was decided; intervals assume a fixed number" for path in decided]
     outcomes = [outcome for found in whole.values() for outcome in found]
