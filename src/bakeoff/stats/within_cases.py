@@ -49,11 +49,6 @@ class WithinChange(FrozenModel):
     shown: bool = False  # a loss, by the level of the gate
 
     @property
-    def one_way(self) -> bool:
-        """Tell whether every case that changed got worse."""
-        return self.worse > 0 and not self.better
-
-    @property
     def sentence(self) -> str:
         """Say what became of these cases, without a claim about others."""
         if not self.worse and not self.better:
@@ -65,7 +60,7 @@ class WithinChange(FrozenModel):
         if self.shown:
             chance = f"< {_MIN_P_VALUE}" if self.p_value <= _MIN_P_VALUE else f"= {self.p_value:.2g}"
             return f"worse on these cases: {counts}, which chance does with p {chance}{broken}"
-        if self.one_way and not broken:
+        if not self.better and not broken:
             return f"on these cases: {counts}: too few cases to call it"
         return f"on these cases: {counts}: no loss over all of them shown (p = {self.p_value:.2g}){broken}"
 
