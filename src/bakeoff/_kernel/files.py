@@ -118,6 +118,13 @@ def read_text(
         raise kind(f"{path} is not UTF-8 text (byte {error.start}): save it as UTF-8") from error
 
 
+def data_beside(module: str, name: str) -> Any:
+    """Return the TOML file of this name beside a module: the texts and tables that the module uses."""
+    import tomllib  # most modules have no such file
+
+    return tomllib.loads(Path(module).with_name(name).read_text("utf-8"))
+
+
 def with_home(path: str | Path) -> Path:
     """Return a path with `~` replaced by the home of its user; `~` of a user who does not exist stays as it is."""
     return Path(os.path.expanduser(path))  # noqa: PTH111 - `Path.expanduser` raises RuntimeError then

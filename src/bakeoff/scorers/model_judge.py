@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, Type
 from pydantic import JsonValue, NonNegativeFloat, PositiveInt
 
 from bakeoff._kernel.environment import read_environment
+from bakeoff._kernel.files import data_beside
 from bakeoff.errors import GraderError, UsageError
 from bakeoff.plan import ScorerSpec
 from bakeoff.protocols import Needs, ScoreInput
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from bakeoff.models.access import ProviderAccess
     from bakeoff.scorers.judging import Question
 
+
+PROMPTS = data_beside(__file__, "prompts.toml")
+"""What judges are asked, by scorer."""
 
 Shown: TypeAlias = Literal["context", "tool_calls", "transcript"]
 

@@ -18,6 +18,7 @@ from bakeoff._kernel.model import FrozenModel
 from bakeoff.errors import GraderError, UsageError
 from bakeoff.protocols import ScoreInput
 from bakeoff.scorers.model_judge import (
+    PROMPTS,
     AskingScorer,
     JudgeVerdict,
     ListingScorer,
@@ -37,10 +38,7 @@ from bakeoff.scorers.registry import scorer
 class Faithfulness(ListingScorer):
     """Scores the share of the claims in the answer that the context supports."""
 
-    PROMPT: ClassVar = (
-        "List every factual claim that the answer makes, one by one. A claim is `supported` only if it follows from "
-        "the passages; what you know yourself does not count."
-    )
+    PROMPT: ClassVar = PROMPTS["questions"]["faithfulness"]
     ITEMS: ClassVar = ("claims", "claim", "supported")
     SHOWN: ClassVar = ("context", "question", "answer")
     name: str = "faithfulness"
@@ -51,10 +49,7 @@ class Faithfulness(ListingScorer):
 class AnswerRelevance(ListingScorer):
     """Scores the share of the statements in the answer that help to answer the question."""
 
-    PROMPT: ClassVar = (
-        "Divide the answer into its statements. A statement is `relevant` if it helps to answer the question, whether "
-        "it is true or not. Small talk, repetition and matters that were not asked for are not."
-    )
+    PROMPT: ClassVar = PROMPTS["questions"]["answer_relevance"]
     ITEMS: ClassVar = ("statements", "statement", "relevant")
     SHOWN: ClassVar = ("question", "answer")
     name: str = "answer_relevance"
@@ -65,10 +60,7 @@ class AnswerRelevance(ListingScorer):
 class ContextRecall(ListingScorer):
     """Scores the share of the statements in the expected answer that the context supports."""
 
-    PROMPT: ClassVar = (
-        "Divide the reference answer into its statements. A statement is `supported` only if it follows from the "
-        "passages."
-    )
+    PROMPT: ClassVar = PROMPTS["questions"]["context_recall"]
     ITEMS: ClassVar = ("statements", "statement", "supported")
     SHOWN: ClassVar = ("context", "question", "reference")
     name: str = "context_recall"
@@ -83,10 +75,7 @@ class ContextRecall(ListingScorer):
 class ContextPrecision(AskingScorer):
     """Scores how far the useful passages come first: their average precision."""
 
-    PROMPT: ClassVar = (
-        "Decide for each passage whether it is useful to answer the question, as the reference answer does if there is "
-        "one. A passage about the same topic that does not help is not useful."
-    )
+    PROMPT: ClassVar = PROMPTS["questions"]["context_precision"]
     SHOWN: ClassVar = ("question", "reference", "context")
     name: str = "context_precision"
 
@@ -156,10 +145,7 @@ def _assistant(texts: Mapping[str, str]) -> dict[str, str]:
 class KnowledgeRetention(_TurnScorer):
     """Scores the share of the assistant's turns that forget nothing of what the user has said before."""
 
-    PROMPT: ClassVar = (
-        "Decide for each turn of the assistant whether it keeps in mind what the user said in earlier turns. A turn is "
-        "false if it asks again for something the user has told, contradicts it, or ignores it where it matters."
-    )
+    PROMPT: ClassVar = PROMPTS["questions"]["knowledge_retention"]
     GOOD: ClassVar = "keep in mind what was said"
     name: str = "knowledge_retention"
 
@@ -172,10 +158,7 @@ class RoleAdherence(_TurnScorer):
     role: str
     _: KW_ONLY
     GOOD: ClassVar = "keep to the role"
-    PROMPT: ClassVar = (
-        "The assistant has this role:\n{role}\n\nDecide for each turn of the assistant whether it keeps to that role: "
-        "what it does, what it leaves to others, and how it speaks."
-    )
+    PROMPT: ClassVar = PROMPTS["questions"]["role_adherence"]
     name: str = "role_adherence"
 
     def __post_init__(self) -> None:
@@ -192,10 +175,7 @@ class RoleAdherence(_TurnScorer):
 class ConversationCompleteness(ListingScorer):
     """Scores the share of the user's requests that the conversation met."""
 
-    PROMPT: ClassVar = (
-        "List every request that the user made in the conversation, one by one. A request is `met` if the assistant "
-        "did or answered what was asked by the end."
-    )
+    PROMPT: ClassVar = PROMPTS["questions"]["conversation_completeness"]
     ITEMS: ClassVar = ("requests", "request", "met")
     name: str = "conversation_completeness"
 
@@ -232,10 +212,7 @@ class Rubric(AskingScorer):
     name: str = "rubric"
 
     PARTS: ClassVar = ("{criteria}",)
-    PROMPT: ClassVar = (
-        "You are a careful and impartial judge of answers. Decide for each criterion by itself whether the answer "
-        "meets it:\n\n{criteria}"
-    )
+    PROMPT: ClassVar = PROMPTS["questions"]["rubric"]
 
     def __post_init__(self) -> None:
         super().__post_init__()

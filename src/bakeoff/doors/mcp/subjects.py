@@ -45,7 +45,8 @@ from bakeoff.scorers.mcp.execution import (
     executed_by_agent,
     result_differences,
 )
-from bakeoff.scorers.mcp.scorer import ANSWER_SYSTEM, CallGrader, McpCalls, SuiteParts
+from bakeoff.scorers.mcp.scorer import CallGrader, McpCalls, SuiteParts
+from bakeoff.scorers.model_judge import PROMPTS
 from bakeoff.subjects.model import ModelOptions, ModelSubject
 
 _AGENT_PROMPT = "Use the tools to do what the user asks for. When it is done, say so in a sentence."
@@ -243,8 +244,9 @@ def suite_parts(
     models = {spec.name: model_of(spec, settings, environment) for spec in plan.subjects} if graded else {}
     judge = model_of(settings.judge, settings, environment) if settings.judge is not None else None
     writes = scorer.mode != "agent" and any(each.get("graded", "result") != "result" for each in expected)
+    author = {"system": PROMPTS["mcp"]["author"]}
     graders = {
-        name: CallGrader((judge or model).access, author=_with(model, {"system": ANSWER_SYSTEM}) if writes else None)
+        name: CallGrader((judge or model).access, author=_with(model, author) if writes else None)
         for name, model in models.items()
     }
     return SuiteParts(turn_rules(scorer, settings, environment), hub, graders)

@@ -39,6 +39,7 @@ from bakeoff.scorers.mcp.execution import (
     expected_text,
     result_differences,
 )
+from bakeoff.scorers.model_judge import PROMPTS
 from bakeoff.scorers.registry import scorer
 
 if TYPE_CHECKING:
@@ -48,25 +49,8 @@ if TYPE_CHECKING:
 _MAX_REASONS = 20
 _MAX_REASON_LENGTH = 2_000
 _MAX_LENGTH = 20_000  # characters of each text that a judge or the model sees, and of an answer that a record keeps
-_CRITERIA = "A tool was called for the question. {answer}{expected} What it is judged by: {criterion}"
-_ANSWERS = {
-    "answer": "The answer is what the user was told after that.",
-    "result": "The answer is what the tool gave back.",
-    "both": "The answer is what the user was told after that; the result is what the tool gave back.",
-}
-_EXPECTED = " It is expected to say the same as the expected text; other words and other forms are fine."
-_PASSED, _FAILED = "A", "B"
-_CHOICES = {_PASSED: "The answer meets what it is judged by.", _FAILED: "The answer does not meet it."}
-
-ANSWER_SYSTEM = "You tell users what tools found out for them. Reply with the answer to the user and nothing else."
-_ANSWER_PROMPT = """\
-A user asked:
-{prompt}
-
-For that, these tools were called, and gave back:
-{results}
-
-Answer the user in plain language. Be brief, and use only what the tools gave back."""
+_ASKED = PROMPTS["mcp"]
+_PASSED = "A"
 
 
 class CallGrade(FrozenModel):
@@ -79,7 +63,7 @@ class CallGrade(FrozenModel):
 
 
 class AnsweringModel(Protocol):
-    """The model under test, with `ANSWER_SYSTEM` as its system prompt."""
+    """The model under test, with `author` of the prompts as its system prompt."""
 
     @property
     def access(self) -> "ProviderAccess": ...
@@ -135,14 +119,15 @@ class CallGrader:
         """Ask the judge which of two statements is true. Raise `GraderError` if it chooses none."""
         from bakeoff.scorers.judging import UnreadableVerdict, ask, choice_question, read_choice
 
-        criteria = _CRITERIA.format(
-            answer=_ANSWERS[expected.graded],
-            expected=_EXPECTED if "expected text" in sections else "",
+        criteria = _ASKED["criteria"].format(
+            answer=_ASKED["answers"][expected.graded],
+            expected=_ASKED["expected"] if "expected text" in sections else "",
             criterion=expected.grading,
         )
-        [said] = await ask(self, given, choice_question(criteria, _CHOICES, _MAX_LENGTH), sections)
+        choices = _ASKED["choices"]
+        [said] = await ask(self, given, choice_question(criteria, choices, _MAX_LENGTH), sections)
         try:
-            choice, rationale = read_choice(said, _CHOICES)
+            choice, rationale = read_choice(said, choices)
         except UnreadableVerdict as error:
             raise GraderError(f"the judge {self.access.name} did not choose: {said[:200]!r}") from error
         return CallGrade(passed=choice == _PASSED, reason=rationale, judge=str(self.access.name))
@@ -174,7 +159,8 @@ def final_prompt(prompt: str, calls: Sequence[Call], executed: Sequence[Executed
         f"{call.toolName} {json.dumps(call.parameters, ensure_ascii=False)}:\n{text_of(result.value)[:_MAX_LENGTH]}"
         for call, result in zip(calls, executed, strict=False)  # an error that is expected may end the calls
     )
-    return _ANSWER_PROMPT.format(prompt=prompt, results=results)
+    prompted: str = _ASKED["answer"].format(prompt=prompt, results=results)
+    return prompted
 
 
 @dataclass(frozen=True, slots=True)
