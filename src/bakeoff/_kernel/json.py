@@ -3,10 +3,15 @@
 import json
 from contextlib import suppress
 from math import isfinite
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeGuard
 
 from pydantic import AfterValidator, BaseModel, JsonValue
 from pydantic_core import SchemaSerializer, from_json, to_json, to_jsonable_python
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Return True for a number of JSON: true and false are none."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def clean_text(text: str) -> str:

@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager, asynccontextmanager, contextmanag
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 from weakref import WeakSet
 
 from bakeoff._kernel.json import as_json
@@ -236,10 +236,7 @@ class OpenTelemetry:
     """The resource. Closing it sends the remaining spans. `redact` takes secrets out of names."""
 
     redact: Redact = str
-
-    @property
-    def key(self) -> str:
-        return TRACING
+    key: ClassVar = TRACING
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[Tracing]:

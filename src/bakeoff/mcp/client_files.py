@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import JsonValue, ValidationError
 
 from bakeoff._kernel.files import read_text, with_home
+from bakeoff._kernel.json import is_number
 from bakeoff._kernel.text import in_our_words
 from bakeoff._kernel.yaml import PlacedYaml, gathered, parse_yaml
 from bakeoff.errors import UsageError
@@ -128,7 +129,7 @@ class _ServerEntry:
             inner = list(value.values()) if isinstance(value, dict) else [None]
         else:
             inner = [value]
-        if all(isinstance(each, str) or (key == "env" and _is_number(each)) for each in inner):
+        if all(isinstance(each, str) or (key == "env" and is_number(each)) for each in inner):
             return
         self._problem(key, f"has to be {_KINDS.get(key, 'a text')}")  # the value may be a secret
 
@@ -138,7 +139,7 @@ class _ServerEntry:
             return {name: self._converted(inner, key) for name, inner in value.items()}
         if isinstance(value, list):
             return [self._converted(inner, key) for inner in value]
-        if key == "env" and _is_number(value):
+        if key == "env" and is_number(value):
             return str(value)  # clients accept numbers there
         return _FORM.sub(lambda found: self._variable(found[1], key), value) if isinstance(value, str) else value
 
@@ -173,10 +174,6 @@ class _ServerEntry:
 
     def _problem(self, key: str, what: str) -> None:
         self.problems.append(self._placed.problem((*self._place, key), what))
-
-
-def _is_number(value: JsonValue) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def client_specs(file: Path, environment: Mapping[str, str]) -> list[ServerSpec]:

@@ -3,7 +3,6 @@
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, count
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal, TypeAlias
 from urllib.parse import SplitResult, urlsplit
@@ -20,7 +19,7 @@ from pydantic import (
 
 from bakeoff._kernel.environment import filled, variables_in
 from bakeoff._kernel.model import FrozenModel, sparse_field
-from bakeoff._kernel.text import expectation
+from bakeoff._kernel.text import expectation, free_name
 from bakeoff.errors import UsageError
 from bakeoff.plan import Name
 from bakeoff.sandbox.confinement import LAUNCHERS, UserProgram
@@ -300,9 +299,7 @@ def with_unique_names(specs: Iterable[ServerSpec]) -> tuple[ServerSpec, ...]:
     unique: list[ServerSpec] = []
     for spec in specs:
         if isinstance(spec, UnnamedServer):
-            numbered = (f"{spec.name}-{number}" for number in count(2))
-            name = next(name for name in chain([spec.name], numbered) if name not in taken)
-            taken.add(name)
+            taken.add(name := free_name(spec.name, taken, "{}-{}"))
             spec = spec.model_copy(update={"name": name})
         unique.append(spec)
     return tuple(unique)

@@ -5,7 +5,6 @@ import json
 import re
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from itertools import chain, count
 from typing import Any, TypeVar
 
 from jsonschema.exceptions import SchemaError  # type: ignore[import-untyped]
@@ -24,7 +23,7 @@ from mcp_types import Tool as WireTool
 from pydantic import JsonValue, ValidationError
 
 from bakeoff._kernel.model import FrozenModel, fingerprint
-from bakeoff._kernel.text import expectation, near_names, quoted, visible
+from bakeoff._kernel.text import expectation, free_name, near_names, quoted, visible
 from bakeoff.errors import UsageError
 from bakeoff.mcp.servers import HubLimits
 
@@ -271,9 +270,7 @@ def offered_names(tools: Sequence[ServerTool]) -> Mapping[str, ServerTool]:
     offered: dict[str, ServerTool] = {}
     for tool, name in zip(tools, plain, strict=True):
         wanted = name if often[name] == 1 else plain_name(f"{tool.server}__{tool.name}")
-        numbered = (f"{wanted[: MAX_TOOL_NAME_LENGTH - 4]}_{number}" for number in count(2))
-        free = next(name for name in chain([wanted], numbered) if name not in offered)
-        offered[free] = tool
+        offered[free_name(wanted, offered, f"{wanted[: MAX_TOOL_NAME_LENGTH - 4]}_{{1}}")] = tool
     return offered
 
 

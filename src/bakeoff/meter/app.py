@@ -10,7 +10,7 @@ import secrets
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import parse_qsl, urlencode
 
 from starlette.requests import ClientDisconnect, Request
@@ -210,10 +210,7 @@ class Meter:
     retry_policy: RetryPolicy = field(default_factory=RetryPolicy)
     most_in_flight: int = DEFAULT_MAX_IN_FLIGHT  # requests to one provider, over all trials
     limits: MeterLimits = field(default_factory=MeterLimits)
-
-    @property
-    def key(self) -> str:
-        return METER
+    key: ClassVar = METER
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator["OpenMeter"]:

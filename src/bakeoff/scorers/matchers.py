@@ -9,10 +9,10 @@ import math
 import re
 from collections.abc import Mapping
 from difflib import get_close_matches
-from typing import TypeGuard
 
 from pydantic import ConfigDict, Field, JsonValue, ValidationError, field_validator, model_validator
 
+from bakeoff._kernel.json import is_number
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import in_our_words
 from bakeoff._kernel.yaml import Key
@@ -48,7 +48,7 @@ class Matcher(FrozenModel):
 
     @model_validator(mode="after")
     def _check_combination(self) -> "Matcher":
-        if self.approx is not None and not _is_number(self.value):
+        if self.approx is not None and not is_number(self.value):
             raise ValueError(f"`approx` needs a number as `value`, not {self.value!r}")
         ways = [
             name for name in ("oneOf", "regex", "approx", "any", "exact") if getattr(self, name) not in (None, False)
@@ -209,7 +209,7 @@ async def _pattern_problem(pattern: str, actual: JsonValue, *, ignore_case: bool
 
 
 def _is_near(one: JsonValue, other: JsonValue, most: float) -> bool:
-    if not _is_number(one) or not _is_number(other):
+    if not is_number(one) or not is_number(other):
         return False
     try:
         far = abs(one - other)
@@ -227,10 +227,6 @@ def _is_optional(expected: JsonValue) -> bool:
     if expected.get("optional") is True:
         return True
     return expected.get("exact") is not True and _is_optional(expected.get("value"))
-
-
-def _is_number(value: JsonValue) -> TypeGuard[float]:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _children(expected: JsonValue, place: Key) -> list[tuple[Key, JsonValue]]:

@@ -13,8 +13,9 @@ from typing import Any, ClassVar, Self
 
 from pydantic import Field, JsonValue
 
-from bakeoff._kernel.files import read_file
+from bakeoff._kernel.files import read_text
 from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.yaml import read_yaml
 from bakeoff.errors import GraderError, UsageError
 from bakeoff.protocols import ScoreInput
 from bakeoff.scorers.model_judge import (
@@ -230,7 +231,11 @@ class Rubric(AskingScorer):
         or has no criteria.
         """
         path = Path(file)
-        found = _markdown(path) if path.suffix.lower() in (".md", ".markdown") else _yaml(path)
+        if path.suffix.lower() in (".md", ".markdown"):
+            found = _RubricFile(criteria=tuple(_criteria(read_text(path, pipes=True), path)))
+        else:
+            examples = {"criteria": "a list of objects with `name`, `text` and, if you like, `weight`"}
+            found = read_yaml(path).read(_RubricFile, examples)
         return cls(**{"criteria": found.criteria, "name": found.name, "show": found.show, **options})
 
     def instructions(self) -> str:
@@ -258,29 +263,12 @@ class Rubric(AskingScorer):
         return {f"criterion_{number}": criterion for number, criterion in enumerate(self.criteria, 1)}
 
 
-def _yaml(path: Path) -> _RubricFile:
-    from bakeoff._kernel.yaml import read_yaml
-
-    examples = {"criteria": "a list of objects with `name`, `text` and, if you like, `weight`"}
-    return read_yaml(path).read(_RubricFile, examples)
-
-
-def _markdown(path: Path) -> _RubricFile:
-    try:
-        text = read_file(path, pipes=True).decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise UsageError(f"{path} cannot be read: {reason}") from error
-    criteria = list(_criteria(text, path))
-    if not criteria:
-        raise UsageError(f"{path} has no criteria: write each as `## name (weight 2)`, with what it means below")
-    return _RubricFile(criteria=tuple(criteria))
-
-
 def _criteria(text: str, path: Path) -> Iterator[Criterion]:
     """Yield the sections of a Markdown file; what stands before the first is for its readers."""
     lines = text.splitlines()
     places = [place for place, line in enumerate(lines) if _HEADING.fullmatch(line)]
+    if not places:
+        raise UsageError(f"{path} has no criteria: write each as `## name (weight 2)`, with what it means below")
     for place, end in pairwise([*places, len(lines)]):
         heading = _HEADING.fullmatch(lines[place])
         assert heading is not None

@@ -16,6 +16,7 @@ from uuid import UUID
 from pydantic import BaseModel, Field, JsonValue, PlainValidator, ValidationError, ValidationInfo
 from pydantic_core import from_json, to_jsonable_python
 
+from bakeoff._kernel.json import is_number
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import in_our_words
 from bakeoff._kernel.threads import call
@@ -130,7 +131,7 @@ class ValueComparison:
         return _refusal(expected, place, actual, actual)
 
     def _by_pattern(self, pattern: re.Pattern[Any], actual: Any, place: str) -> str | None:
-        text = shown(actual) if self.rules.coerce and _is_number(actual) else actual
+        text = shown(actual) if self.rules.coerce and is_number(actual) else actual
         if not isinstance(pattern.pattern, str) or not isinstance(text, str):
             return f"{place} is {shown(actual)}, not a text with {pattern.pattern!r}"
         try:
@@ -168,7 +169,7 @@ class ValueComparison:
             # An expected value that is no JSON may consider itself equal to a bool.
             stranger = not isinstance(expected, bool | int | float | str) and bool(expected == actual)
             return expected is actual or self._same_when_coerced(expected, actual) or stranger
-        if _is_number(expected) and _is_number(actual):
+        if is_number(expected) and is_number(actual):
             return self._near(expected, actual)
         if isinstance(expected, str) and isinstance(actual, str):
             wanted, text = self._normal(expected), self._normal(actual)
@@ -195,7 +196,7 @@ class ValueComparison:
         if isinstance(value, bool):
             return text.strip().casefold() == str(value).casefold()
         number = text.strip()
-        if not _is_number(value) or not _NUMBER.fullmatch(number):
+        if not is_number(value) or not _NUMBER.fullmatch(number):
             return False
         read = int(number) if number.lstrip("+-").isdigit() else float(number)
         return self._near(read, value) if text is expected else self._near(value, read)
@@ -238,10 +239,6 @@ def _refusal(function: Callable[..., Any], place: str, actual: Any, *values: Any
 def name_of(function: Callable[..., Any]) -> str:
     """Return the name of a function, or of the class of another callable."""
     return str(getattr(function, "__qualname__", None) or type(function).__qualname__)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def a_few(values: Sequence[Any]) -> str:

@@ -37,6 +37,7 @@ class ComponentsRequest(FrozenModel):
     test_tool: bool = True
     pricing: bool = True
     hide_tests: bool = False
+    pictures: bool = Field(default=False, description="take a picture of each component after grading")
     hidden_tests: float = Field(default=0.0, ge=0, lt=1, description="the share of tests that models do not see")
     hidden_seed: int = Field(default=0, description="decides which tests are hidden")
     rounds: PositiveInt = 1
@@ -44,7 +45,6 @@ class ComponentsRequest(FrozenModel):
     temperature: float | None = Field(default=None, ge=0)
     seed: int | None = None
     max_tokens: PositiveInt | None = None
-    pictures: bool = Field(default=False, description="take a picture of each component after grading")
 
     def settings(self) -> dict[str, JsonValue]:
         """Return what a plan keeps of the request besides its cases and subjects."""
@@ -58,26 +58,17 @@ class ComponentsRequest(FrozenModel):
 
 def command_line(request: ComponentsRequest, *, jobs: int | None = None) -> list[str]:
     """Return the command that makes the same request. Options with their default are left out."""
-    usual = ComponentsRequest()
     words = ["bakeoff", "run"]
-    if request.suites is not None:
-        words += ["--suites", str(request.suites)]
-    mcp = () if request.mcp == usual.mcp else request.mcp
-    for flag, values in (
-        ("--suite", request.only),
-        ("--model", request.models),
-        ("--mcp", mcp),
-        ("--with", request.treatments),
-    ):
-        words += [word for value in values for word in (flag, value)]
-    words += [] if request.test_tool else ["--no-test-tool"]
-    words += [] if request.pricing else ["--no-pricing"]
-    words += ["--hide-tests"] if request.hide_tests else []
-    words += ["--pictures"] if request.pictures else []
-    for flag in ("hidden_tests", "hidden_seed", "rounds", "max_steps", "temperature", "seed", "max_tokens"):
-        value = getattr(request, flag)
-        if value != getattr(usual, flag):
-            words += [f"--{flag.replace('_', '-')}", str(value)]
+    for name, value in request:
+        option = f"--{_OPTIONS.get(name, name).replace('_', '-')}"
+        if value == getattr(_USUAL, name):
+            continue
+        if isinstance(value, tuple):
+            words += [word for each in value for word in (option, each)]
+        elif isinstance(value, bool):
+            words.append(option if value else option.replace("--", "--no-", 1))
+        else:
+            words += [option, str(value)]
     return words if jobs is None else [*words, "--jobs", str(jobs)]
 
 
@@ -92,6 +83,7 @@ _LOCAL_STEPS = 2
 _LOCAL_TOKENS = 512
 _MORE_TESTS = "Further tests of the same kind, which are not shown, count too."
 _USUAL = ComponentsRequest()
+_OPTIONS = {"only": "suite", "models": "model", "treatments": "with"}  # where they are not called like the fields
 IN_TURN = "in-turn"
 """The attack of `cheat` without a name: another one for each suite."""
 

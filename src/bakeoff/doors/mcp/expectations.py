@@ -11,6 +11,7 @@ from pydantic import JsonValue
 
 from bakeoff._kernel.text import near_names
 from bakeoff._kernel.yaml import Key
+from bakeoff.doors.mcp.cases import McpCase
 from bakeoff.doors.mcp.config import McpSuite, expected_calls
 from bakeoff.mcp import ServerTool
 from bakeoff.mcp.schemas import Schema, allows, resolved, types_of
@@ -50,8 +51,8 @@ def unknown_offers(suite: McpSuite, tools: Iterable[ServerTool], only: Container
     """Return a sentence with its place for each tool that a case offers and no server has, or wants and not offers."""
     known = {name for tool in tools for name in (tool.name, f"{tool.server}/{tool.name}")}
     found: list[str] = []
-    for at, case in enumerate(suite.config.testCases):
-        if case.tools is None or not (only is None or at + 1 in only):
+    for at, case in _selected(suite, only):
+        if case.tools is None:
             continue
         for place, name in enumerate(case.tools):
             if name not in known:
@@ -89,9 +90,8 @@ def destructive_calls(suite: McpSuite, tools: Iterable[ServerTool], only: Contai
         return []
     destructive = {(tool.server, tool.name) for tool in tools if is_destructive(tool)}
     found: list[str] = []
-    for at, case in enumerate(config.testCases):
-        selected = only is None or at + 1 in only
-        if not selected or case.executeTools is True or not config.executes(case):
+    for at, case in _selected(suite, only):
+        if case.executeTools is True or not config.executes(case):
             continue
         for key, call in expected_calls(suite.lines, at, case):
             if (call.serverName, call.toolName) in destructive:
@@ -101,11 +101,14 @@ def destructive_calls(suite: McpSuite, tools: Iterable[ServerTool], only: Contai
     return found
 
 
+def _selected(suite: McpSuite, only: Container[int] | None) -> Iterator[tuple[int, McpCase]]:
+    """Yield the selected cases with their places in the list."""
+    return ((at, case) for at, case in enumerate(suite.config.testCases) if only is None or at + 1 in only)
+
+
 def _selected_calls(suite: McpSuite, only: Container[int] | None) -> Iterator[tuple[Key, ExpectedMcpCall]]:
     """Yield the expected calls of the selected cases with their places."""
-    for at, case in enumerate(suite.config.testCases):
-        if only is None or at + 1 in only:
-            yield from expected_calls(suite.lines, at, case)
+    return (call for at, case in _selected(suite, only) for call in expected_calls(suite.lines, at, case))
 
 
 def _missing_parameters(suite: McpSuite, key: Key, call: ExpectedMcpCall, schema: Schema) -> Iterator[_Problem]:

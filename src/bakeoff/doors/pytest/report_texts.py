@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from bakeoff._kernel.text import escaped, free_name, without_command
 from bakeoff.doors.pytest.gather import ON_REPORT
 from bakeoff.doors.pytest.options import has_eval
 
@@ -87,10 +88,7 @@ class SessionSecrets:
         for item in items:
             if (name := self._text(item.nodeid)) == item.nodeid:
                 continue
-            number = 1
-            while (unique := name if number == 1 else f"{name}-{number}") in taken:
-                number += 1
-            taken.add(unique)
+            taken.add(unique := free_name(name, taken, "{}-{}"))
             _rename(item, self._text(item.name), unique)
             own: dict[str, Any] = getattr(item.keywords, "_markers", {})
             for keyword in [word for word in own if self._text(word) != word]:
@@ -172,7 +170,6 @@ def break_up_commands(report: pytest.TestReport) -> None:
     A line such as `::error::…` in the log is a command to GitHub, and control characters in an error are commands to
     the terminal.
     """
-    from bakeoff._kernel.text import escaped, without_command
 
     def broken_up(text: str) -> str:
         return "\n".join(map(without_command, text.split("\n")))

@@ -8,6 +8,7 @@ from math import inf
 from os import PathLike
 from typing import Any, Required, TypedDict, Unpack, get_args
 
+from bakeoff._kernel.json import is_number
 from bakeoff.errors import UsageError
 from bakeoff.plan import Gate, PassRule
 from bakeoff.scorers.adapters import ScorerLike, as_scorer
@@ -60,8 +61,7 @@ class Settings:
 
 
 def _is_number(value: Any, least: float, most: float) -> bool:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return value is None or (is_number and least <= value <= most)
+    return value is None or (is_number(value) and least <= value <= most)
 
 
 def _is_count(value: Any) -> bool:
