@@ -182,6 +182,14 @@ class Task:
     own_workspace: Workspace | None = None
     clock: Clock = field(default_factory=lambda: Clock(Limits().attempt_seconds))  # pause it while others cause a wait
 
+    @classmethod
+    def alone(cls, seconds: float, **given: Any) -> Self:
+        """Return a task outside of a run, which has no budget. Everything is empty that is not given."""
+        empty = dict.fromkeys(("prompt", "case_id", "subject", "trial_id"), "") | {"round": 0, "seed": 0}
+        spends = {"spend": lambda _: None, "count": lambda _: None}
+        limits = Limits(attempt_seconds=seconds)
+        return cls(**{**empty, **spends, "limits": limits, "clock": Clock(seconds), **given})
+
     @property
     def workspace(self) -> Workspace:
         """Return the workspace of the trial. Raises `LookupError` for a subject that did not ask for one."""

@@ -1,11 +1,12 @@
 """Share what the result files of several doors have in common: times, their size limit, and readable errors."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import reduce
 from operator import add
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, TypeAlias, TypeVar
 
 from pydantic import AfterValidator, ConfigDict, Field, NonNegativeInt, PlainSerializer, ValidationError
 from pydantic.alias_generators import to_camel
@@ -18,6 +19,7 @@ from bakeoff.logs.trials import seconds_of
 from bakeoff.record import ProvenTests, Record
 
 MAX_FILE_SIZE = 256 * 1024**2
+Noted = TypeVar("Noted", bound=FrozenModel)
 
 
 class CamelObject(FrozenModel):
@@ -108,6 +110,16 @@ def unreadable(source: str, error: ValidationError, skip: tuple[int | str, ...] 
     got = "" if isinstance(first["input"], dict | list | bytes) else f" (got {visible(repr(first['input']), 60)})"
     sentence = f"{place.lstrip('.')}: {problem}{got}" if place else problem
     return RunFolderError(f"{source} is not a readable result file: {sentence}")
+
+
+def noted_by(record: Record, scorer: str, key: str, kind: type[Noted]) -> Noted | None:
+    """Return what our scorer of this name has noted under a key; None if there is nothing, or nothing of ours."""
+    for score in record.scores:
+        if score.name == scorer and key in score.metadata:
+            with suppress(ValidationError):  # not written by our scorer
+                return kind.model_validate(score.metadata[key])
+            return None
+    return None
 
 
 def replayed_in(records: Iterable[Record]) -> int:

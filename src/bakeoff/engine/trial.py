@@ -272,13 +272,14 @@ class TrialRunner:
         tried.transcript = transcript or next(iter(kept), None)
 
     def _task(
-        self, trial: Trial, tally: UsageTally, tried: AttemptResult, workspace: Workspace | None = None, **told: Any
+        self,
+        trial: Trial,
+        tally: UsageTally,
+        tried: AttemptResult,
+        workspace: Workspace | None = None,
+        judging: Clock | None = None,
     ) -> Task:
-        told = told or {
-            "spend": tally.add,
-            "count": tally.count,
-            "clock": self._clock(trial, trial.case.limits.attempt_seconds),
-        }
+        """Return the task of an attempt or, with the clock of a scorer (`judging`), that of a judge."""
         return Task(
             prompt=trial.case.prompt,
             case_id=trial.case.id,
@@ -290,7 +291,9 @@ class TrialRunner:
             tools=tried.tools,
             resources=self.resources,
             own_workspace=workspace,
-            **told,
+            spend=partial(tally.add, judging=judging is not None),
+            count=partial(tally.count, judging=judging is not None),
+            clock=judging or self._clock(trial, trial.case.limits.attempt_seconds),
         )
 
     def _clock(self, trial: Trial, seconds: float) -> Clock:
@@ -325,12 +328,7 @@ class TrialRunner:
         for name, scorer in self.resolved.scorers_of(case).items():
             clock, shown = self._clock(trial, case.limits.score_seconds), given
             if getattr(scorer, "may_ask", hasattr(type(scorer), "needs")):  # only such a scorer asks a model
-                told: dict[str, Any] = {
-                    "spend": given.spend,
-                    "count": partial(tally.count, judging=True),
-                    "clock": clock,
-                }
-                shown = replace(given, asking=self._task(trial, tally, tried, **told))
+                shown = replace(given, asking=self._task(trial, tally, tried, judging=clock))
             scored, outcome = await phase(partial(_score_with, name, scorer, shown), clock, "grader", "grader")
             remarks += (f"scorer {name!r}: {remark}" for remark in outcome.remarks)
             score = scored or Score(name=name, failure=outcome.failure)

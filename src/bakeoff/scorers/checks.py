@@ -244,5 +244,4 @@ class Checks(ConfigurableScorer):
         held = sum(check.weight for check, problem in zip(self.checks, problems, strict=True) if problem is None)
         wrong = [problem for problem in problems if problem is not None]
         value = (held / total) if total else float(not wrong)
-        found: dict[str, JsonValue] = {"checks": len(self.checks), "held": len(self.checks) - len(wrong)}
-        return Score(name=self.name, value=value, reason="; ".join(wrong), metadata=found)
+        return self.scored(value, "; ".join(wrong), checks=len(self.checks), held=len(self.checks) - len(wrong))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Annotated
 
-from pydantic import Field, JsonValue, PositiveFloat
+from pydantic import Field, PositiveFloat
 
 from bakeoff.errors import GraderError
 from bakeoff.plan import Case, TakenPath
@@ -40,7 +40,7 @@ class Command(ConfigurableScorer):
 
     async def __call__(self, given: ScoreInput) -> Score:
         if not self.can_score(given.case):
-            return Score(name=self.name, reason="the case has no hidden files to grade with")
+            return self.scored(None, "the case has no hidden files to grade with")
         proof = secrets.token_hex(16)
         async with given.pristine() as workspace:
             done = await workspace.run(tuple(self.argv), seconds=self.seconds, stdin=f"{proof}\n".encode())
@@ -49,8 +49,7 @@ class Command(ConfigurableScorer):
             raise GraderError(f"{self.argv[0]!r} was not found: {_last_line(done)}")
         value, reason = self._judged(done, reports, proof)
         output = _shortened(_output(done), _TAIL)
-        metadata: dict[str, JsonValue] = {"exit_code": done.exit_code, "stop": done.stop, "output": output}
-        return Score(name=self.name, value=value, reason=reason, metadata=metadata)
+        return self.scored(value, reason, exit_code=done.exit_code, stop=done.stop, output=output)
 
     def _judged(self, done: CommandResult, reports: dict[str, str], proof: str) -> tuple[float, str]:
         if done.stop == "killed":

@@ -4,7 +4,7 @@ from dataclasses import MISSING, fields
 from functools import cache
 from typing import Any, Self, get_type_hints
 
-from pydantic import GetPydanticSchema, PlainValidator, ValidationInfo, create_model
+from pydantic import GetPydanticSchema, JsonValue, PlainValidator, ValidationInfo, create_model
 
 from bakeoff._kernel.imports import import_target
 from bakeoff._kernel.model import FrozenModel
@@ -19,11 +19,16 @@ class ConfigurableScorer:
     """Adds `from_spec` to a scorer's dataclass, and checks the fields of every object against their types."""
 
     __slots__ = ()
+    name: str
 
     @classmethod
     def from_spec(cls, spec: ScorerSpec) -> Self:
         """Build the scorer that a plan names. Raises UsageError with the names of all options."""
         return cls(**dict(read_options(spec, cls.options_model())))
+
+    def scored(self, value: float | None, reason: str = "", /, **metadata: JsonValue) -> Score:
+        """Return a score under the name of this scorer; None is unscored."""
+        return Score(name=self.name, value=value, reason=reason, metadata=metadata)
 
     @classmethod
     def options_model(cls) -> type[FrozenModel]:
@@ -33,7 +38,7 @@ class ConfigurableScorer:
     def __post_init__(self) -> None:
         model = self.options_model()
         given = {name: getattr(self, name) for name in model.model_fields}
-        for name, value in check_options(given, model, f"scorer {getattr(self, 'name', '')!r}"):
+        for name, value in check_options(given, model, f"scorer {self.name!r}"):
             object.__setattr__(self, name, value)
 
 
@@ -52,7 +57,6 @@ class ComparingScorer(ConfigurableScorer):
     """Scores cases that have an expected output, by `compare`."""
 
     __slots__ = ()
-    name: str
 
     def can_score(self, case: Case) -> bool:
         """Return True if the case has an expected output."""
@@ -60,7 +64,7 @@ class ComparingScorer(ConfigurableScorer):
 
     async def __call__(self, given: ScoreInput) -> Score:
         if given.expected is None:
-            return Score(name=self.name, reason="the case has no expected output")
+            return self.scored(None, "the case has no expected output")
         return await self.compare(given)
 
     async def compare(self, given: ScoreInput) -> Score:

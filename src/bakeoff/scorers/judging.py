@@ -14,7 +14,6 @@ from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.providers import infer_provider_class
 from pydantic_ai.settings import ModelSettings
 
-from bakeoff._kernel.clock import Clock
 from bakeoff._kernel.model import fingerprint
 from bakeoff.errors import GraderError, SubjectError, SubjectTimeout
 from bakeoff.models.access import OpenProvider, ProviderAccess
@@ -103,7 +102,9 @@ async def ask(judge: Asker, given: ScoreInput, question: Question, texts: Mappin
     The repeat is also the seed, so that repeats can differ. Raises `GraderError` if the judge fails or is too slow:
     that is never the subject's fault.
     """
-    access, task = judge.access, given.asking or _outside_a_run(given)
+    access, limits = judge.access, given.case.limits
+    outside = {"case_id": given.case.id, "limits": limits, "spend": given.spend, "resources": given.resources}
+    task = given.asking or Task.alone(limits.score_seconds, **outside)
     answers: list[str] = []
     async with _opened(judge, given) as provider:
         for repeat in range(judge.repeats):
@@ -144,24 +145,6 @@ async def _opened(judge: Asker, given: ScoreInput) -> AsyncIterator[OpenProvider
     else:
         async with judge.access.open() as provider:
             yield provider
-
-
-def _outside_a_run(given: ScoreInput) -> Task:
-    """Return a task without a budget and without a clock."""
-    limits = given.case.limits
-    return Task(
-        prompt="",
-        case_id=given.case.id,
-        subject="",
-        trial_id="",
-        round=0,
-        seed=0,
-        limits=limits,
-        spend=given.spend,
-        count=lambda _: None,
-        resources=given.resources,
-        clock=Clock(limits.score_seconds),
-    )
 
 
 def parameters_for(access: ProviderAccess, question: Question) -> ModelRequestParameters:

@@ -27,10 +27,11 @@ class Latency(ConfigurableScorer):
 
     async def __call__(self, given: ScoreInput) -> Score:
         if given.seconds is None:
-            return Score(name=self.name, reason="the duration of the answer was not measured")
+            return self.scored(None, "the duration of the answer was not measured")
         took = 1000 * given.seconds
         reason = f"took {took:.4g} ms; at most {self.max_ms:.4g} ms are allowed"
-        return _within(self.name, reason, within=took <= self.max_ms, measured={"ms": took})
+        within = took <= self.max_ms
+        return self.scored(float(within), "" if within else reason, rationale=reason, ms=took)
 
 
 @scorer("cost", main="max_usd")
@@ -44,14 +45,10 @@ class Cost(ConfigurableScorer):
     async def __call__(self, given: ScoreInput) -> Score:
         cost = given.transcript.usage.cost
         if cost is None:
-            return Score(name=self.name, reason="the cost of the answer is unknown: its usage has no `cost`")
+            return self.scored(None, "the cost of the answer is unknown: its usage has no `cost`")
         reason = f"cost {cost:.4g} USD; at most {self.max_usd:.4g} USD are allowed"
-        return _within(self.name, reason, within=cost <= self.max_usd, measured={"usd": cost})
-
-
-def _within(name: str, reason: str, *, within: bool, measured: dict[str, JsonValue]) -> Score:
-    metadata = {"rationale": reason, **measured}
-    return Score(name=name, value=float(within), reason="" if within else reason, metadata=metadata)
+        within = cost <= self.max_usd
+        return self.scored(float(within), "" if within else reason, rationale=reason, usd=cost)
 
 
 class Span(FrozenModel):
@@ -128,5 +125,4 @@ class Spans(ConfigurableScorer):
         failed = [f"{span.name} ({span.error})" for span in spans_of(given, failed=True)]
         problems += [f"failed: {a_few(failed)}"] if failed and self.no_error_spans else []
         reason = "; ".join(problems) or f"{count} spans"
-        told: dict[str, JsonValue] = {"rationale": reason, "spans": count}
-        return Score(name=self.name, value=float(not problems), reason=reason, metadata=told)
+        return self.scored(float(not problems), reason, rationale=reason, spans=count)

@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Self, TypeAlias
 
-from pydantic import JsonValue
-
 from bakeoff._kernel.environment import read_environment
 from bakeoff._kernel.threads import call
 from bakeoff.errors import GraderError, InfraError, UsageError
@@ -78,11 +76,11 @@ class Semantic(ComparingScorer):
         Unscored under strict replay, because embeddings are not recorded. Empty texts are compared without a model.
         """
         if self.only_recordings:
-            return Score(name=self.name, reason="embeddings are not recorded, and replay is strict")
+            return self.scored(None, "embeddings are not recorded, and replay is strict")
         texts = [as_text(given.expected), as_text(given.output)]
         if not all(text.strip() for text in texts):
             same = texts[0].strip() == texts[1].strip()
-            return Score(name=self.name, value=float(same), reason="" if same else "one of the texts is empty")
+            return self.scored(float(same), "" if same else "one of the texts is empty")
         if self.embed is not None:
             vectors: Any = await call(self.embed, texts)
         elif self.model is not None:
@@ -91,8 +89,7 @@ class Semantic(ComparingScorer):
             vectors = await call(lambda: self._transformer.encode(texts))
         cosine = cosine_of(*_checked(vectors, self.name))
         reason = f"the cosine similarity is {cosine:.3f}"
-        metadata: dict[str, JsonValue] = {"rationale": reason, "cosine": cosine}
-        return Score(name=self.name, value=min(1.0, max(0.0, cosine)), reason=reason, metadata=metadata)
+        return self.scored(min(1.0, max(0.0, cosine)), reason, rationale=reason, cosine=cosine)
 
     @cached_property
     def _transformer(self) -> Any:

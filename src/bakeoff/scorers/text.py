@@ -111,9 +111,7 @@ class Exact(_TextScorer):
 
     async def compare(self, given: ScoreInput) -> Score:
         same = self.normal(given.output) == self.normal(given.expected)
-        return Score(
-            name=self.name, value=float(same), reason="" if same else "the output differs from what is expected"
-        )
+        return self.scored(float(same), "" if same else "the output differs from what is expected")
 
 
 @scorer("contains")
@@ -173,8 +171,7 @@ class Regex(ConfigurableScorer):
         seconds = min(self.seconds, given.case.limits.score_seconds / 2)
         found = await is_found(pattern, as_text(given.output), seconds)
         if found is None:
-            reason = f"the search for {pattern.pattern!r} was stopped after {seconds:g} s"
-            return Score(name=self.name, value=0.0, reason=reason)
+            return self.scored(0.0, f"the search for {pattern.pattern!r} was stopped after {seconds:g} s")
         return Score(name=self.name, value=float(found), reason="" if found else f"no match for {pattern.pattern!r}")
 
     def can_score(self, case: Case) -> bool:

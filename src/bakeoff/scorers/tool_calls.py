@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import JsonValue, NonNegativeFloat, NonNegativeInt, PositiveInt
+from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
 
 from bakeoff._kernel.threads import call
 from bakeoff.errors import GraderError
@@ -88,9 +88,9 @@ class ToolCalls(ConfigurableScorer):
         if not expected:
             too_many = bool(calls) and not self.allow_extras
             reason = f"no tool was to be called, but {_names(calls)}" if too_many else "no tool calls are expected"
-            return self._score(float(not too_many), reason, 0, expected, calls if too_many else ())
+            return self._score(float(not too_many), reason, 0, 0, len(calls) if too_many else 0)
         if not calls:
-            return self._score(0.0, f"no tool was called; expected: {a_few(expected)}", 0, expected, ())
+            return self._score(0.0, f"no tool was called; expected: {a_few(expected)}", 0, len(expected), 0)
         fits = [[difference is None for difference in row] for row in table]
         pairs = (most_pairs_in_order if self.ordered else most_pairs)(fits)
         missing = [at for at, partner in enumerate(pairs) if partner is None]
@@ -105,13 +105,10 @@ class ToolCalls(ConfigurableScorer):
         matched, counted = len(expected) - len(missing), 0 if self.allow_extras else len(extras)
         value = share(matched, len(expected), counted, require_all=self.require_all)
         reason = "; ".join(reasons) or f"all {len(expected)} expected calls were made"
-        return self._score(value, reason, matched, expected, extras)
+        return self._score(value, reason, matched, len(expected), len(extras))
 
-    def _score(
-        self, value: float, reason: str, matched: int, expected: list[ExpectedCall], extras: Sequence[ToolCall]
-    ) -> Score:
-        counts: dict[str, JsonValue] = {"matched": matched, "expected": len(expected), "extra": len(extras)}
-        return Score(name=self.name, value=value, reason=reason, metadata={"rationale": reason, **counts})
+    def _score(self, value: float, reason: str, matched: int, expected: int, extra: int) -> Score:
+        return self.scored(value, reason, rationale=reason, matched=matched, expected=expected, extra=extra)
 
 
 def _why(
@@ -243,8 +240,7 @@ class Trajectory(ConfigurableScorer):
         unknown = [what for what, used, _ in limits if used is None]
         reason = "; ".join(problems) or (f"not known: {', '.join(unknown)}" if unknown else "as it should be")
         value = 0.0 if problems else None if unknown else 1.0
-        measured: dict[str, JsonValue] = {what: used for what, used, _ in limits}
-        return Score(name=self.name, value=value, reason=reason, metadata={"rationale": reason, **measured})
+        return self.scored(value, reason, rationale=reason, **{what: used for what, used, _ in limits})
 
     def _calls(self) -> ToolCalls:
         return ToolCalls(params=self.params, fuzzy=self.fuzzy, name=self.name, **_OPTIONS[self.match or "any_order"])

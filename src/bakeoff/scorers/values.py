@@ -327,10 +327,10 @@ class JsonMatch(ComparingScorer):
         try:
             actual, fenced = read_json(given.output)
         except ValueError as error:
-            return Score(name=self.name, value=0.0, reason=f"the output is not JSON: {error}")
+            return self.scored(0.0, f"the output is not JSON: {error}")
         difference = self._comparison().difference(plain(given.expected), actual)
-        metadata: dict[str, JsonValue] = {"fenced": True} if fenced else {}
-        return Score(name=self.name, value=float(difference is None), reason=difference or "", metadata=metadata)
+        noted = {"fenced": True} if fenced else {}
+        return self.scored(float(difference is None), difference or "", **noted)
 
 
 @scorer("structured")
@@ -361,15 +361,15 @@ class StructuredOutput(ComparingScorer):
         try:
             actual, fenced = read_json(given.output)
         except ValueError as error:
-            return self._score(0.0, f"the output is not JSON: {error}", {})
+            return self._explained(0.0, f"the output is not JSON: {error}")
         noted: dict[str, JsonValue] = {"fenced": True} if fenced else {}
         expected = plain(given.expected)
         if not isinstance(expected, dict):
             expected, actual = {"output": expected}, {"output": actual}  # treat a list or a number as one field
         if not isinstance(actual, dict):
-            return self._score(0.0, f"the output is {shown(actual)}, not an object", noted)
+            return self._explained(0.0, f"the output is {shown(actual)}, not an object", **noted)
         if self.error_field and self.error_field not in expected and actual.get(self.error_field):
-            return self._score(0.0, f"the output has an error: {shown(actual[self.error_field])}", noted)
+            return self._explained(0.0, f"the output has an error: {shown(actual[self.error_field])}", **noted)
         comparison = comparison_of(self.name, self.match, self.fuzzy)
         problems = (
             comparison.difference(wanted, actual[name], name) if name in actual else f"{name} is missing"
@@ -381,12 +381,11 @@ class StructuredOutput(ComparingScorer):
         reasons = [a_few(wrong)] if wrong else []
         reasons += [f"not expected: {a_few(list(map(shown, extras)))}"] if extras else []
         value = share(right, len(expected), len(extras), require_all=self.require_all)
-        counts: dict[str, JsonValue] = {"matched": right, "expected": len(expected), "extra": len(extras)}
         reason = "; ".join(reasons) or f"all {len(expected)} expected fields are right"
-        return self._score(value, reason, {**noted, **counts})
+        return self._explained(value, reason, **noted, matched=right, expected=len(expected), extra=len(extras))
 
-    def _score(self, value: float, reason: str, noted: dict[str, JsonValue]) -> Score:
-        return Score(name=self.name, value=value, reason=reason, metadata={"rationale": reason, **noted})
+    def _explained(self, value: float, reason: str, **noted: JsonValue) -> Score:
+        return self.scored(value, reason, rationale=reason, **noted)
 
 
 def share(matched: int, expected: int, extras: int, *, require_all: bool) -> float:

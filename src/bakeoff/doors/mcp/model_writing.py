@@ -10,12 +10,11 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from bakeoff._kernel.clock import Clock
 from bakeoff.doors.mcp.generate.drafts import Draft
 from bakeoff.doors.mcp.generate.wording import leaks, shown_value
 from bakeoff.errors import SubjectError, TrialError, UsageError
 from bakeoff.mcp import ServerTool
-from bakeoff.plan import Limits, SubjectSpec
+from bakeoff.plan import SubjectSpec
 from bakeoff.protocols import Task
 from bakeoff.subjects.model import ModelSubject
 
@@ -94,19 +93,9 @@ async def _writer(model: str, key: str, environment: Mapping[str, str]) -> Async
     async with subject.access.open() as opened:
 
         async def write(told: Mapping[str, Any], name: str, seed: int) -> str:
-            task = Task(
-                prompt=json.dumps(told, ensure_ascii=False),
-                case_id=name,
-                subject=name,
-                trial_id=f"{name} {seed}",
-                round=seed,
-                seed=seed,
-                limits=Limits(attempt_seconds=_SECONDS),
-                spend=lambda _: None,
-                count=lambda _: None,
-                resources={subject.access.key: opened},
-                clock=Clock(_SECONDS),
-            )
+            asked = {"prompt": json.dumps(told, ensure_ascii=False), "case_id": name, "subject": name}
+            known = {"trial_id": f"{name} {seed}", "round": seed, "seed": seed}
+            task = Task.alone(_SECONDS, **asked, **known, resources={subject.access.key: opened})
             output = str((await subject.attempt(task)).output or "")
             found = _OBJECT.search(output)
             try:

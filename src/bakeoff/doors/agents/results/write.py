@@ -6,8 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from glob import escape
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from bakeoff._version import __version__
 from bakeoff.doors.agents.results.model import (
     AgentsAdditions,
@@ -23,7 +21,14 @@ from bakeoff.doors.agents.results.model import (
 )
 from bakeoff.doors.agents.results.read import read_result
 from bakeoff.doors.agents.scoring import EXERCISE, ExerciseOutcome
-from bakeoff.doors.result_files import hidden_tests_of, proven_tests_of, replayed_in, timestamp_of, unique_names
+from bakeoff.doors.result_files import (
+    hidden_tests_of,
+    noted_by,
+    proven_tests_of,
+    replayed_in,
+    timestamp_of,
+    unique_names,
+)
 from bakeoff.doors.treatments import treated_name
 from bakeoff.errors import BakeoffError
 from bakeoff.plan import Plan, SubjectSpec
@@ -141,13 +146,7 @@ def _workflow(environment: Mapping[str, str]) -> dict[str, str]:
 
 def outcome_of(record: Record) -> ExerciseOutcome | None:
     """Return the scorer's outcome of a trial, or None."""
-    for score in record.scores:
-        if score.name == EXERCISE and EXERCISE in score.metadata:
-            try:
-                return ExerciseOutcome.model_validate(score.metadata[EXERCISE])
-            except ValidationError:  # not written by our scorer
-                return None
-    return None
+    return noted_by(record, EXERCISE, EXERCISE, ExerciseOutcome)
 
 
 def class_of(record: Record) -> str | None:

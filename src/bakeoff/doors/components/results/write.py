@@ -27,7 +27,14 @@ from bakeoff.doors.components.results.model import (
     totals_of,
     write_step,
 )
-from bakeoff.doors.result_files import hidden_tests_of, proven_tests_of, replayed_in, timestamp_of, unique_names
+from bakeoff.doors.result_files import (
+    hidden_tests_of,
+    noted_by,
+    proven_tests_of,
+    replayed_in,
+    timestamp_of,
+    unique_names,
+)
 from bakeoff.doors.treatments import treated_name
 from bakeoff.errors import UsageError
 from bakeoff.models.estimate import CacheSimulation, simulate
@@ -179,13 +186,7 @@ def _submitted(case: Case, record: Record) -> str | None:
 
 def verification_of(record: Record) -> Verification | None:
     """Return the suite scorer's verification of a trial, or None."""
-    for score in record.scores:
-        if score.name == SUITE and score.failure is None and VERIFICATION in score.metadata:
-            try:
-                return Verification.model_validate(score.metadata[VERIFICATION])
-            except ValidationError:  # not written by our scorer
-                return None
-    return None
+    return noted_by(record, SUITE, VERIFICATION, Verification)
 
 
 def _never_graded(record: Record, sizes: Sizes) -> Verification | None:
