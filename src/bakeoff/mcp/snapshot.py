@@ -78,9 +78,9 @@ class Snapshot(FrozenModel):
     servers: dict[str, ServerEntry] = Field(description="by the names that the configuration gives them")
 
     @classmethod
-    def of(cls, tools: Iterable[ServerTool], offers: Mapping[str, ServerEntry] | None = None) -> Self:
-        """Return the snapshot of servers from their tools, and from what they offer besides, by their names."""
-        entries = dict(offers or {})
+    def of(cls, offers: Mapping[str, ServerEntry], tools: Iterable[ServerTool]) -> Self:
+        """Return the snapshot of servers from what they offer besides tools, by their names, and from their tools."""
+        entries = dict(offers)
         for tool in tools:
             entries.setdefault(tool.server, ServerEntry()).tools[tool.name] = ToolEntry(
                 title=tool.title,
@@ -90,6 +90,11 @@ class Snapshot(FrozenModel):
                 annotations=tool.annotations,
             )
         return cls(servers=entries)
+
+    @classmethod
+    def of_tools(cls, tools: Iterable[ServerTool]) -> Self:
+        """Return a snapshot of tools alone, such as those that the plan of a run keeps."""
+        return cls.of({}, tools)
 
     def text(self) -> str:
         """Return the file: sorted, without empty values, and with escapes for characters that cannot be seen."""

@@ -175,7 +175,7 @@ async def take_snapshot(specs: "Sequence[ServerSpec]") -> "Snapshot":
     from bakeoff.mcp.snapshot import Snapshot
 
     async with McpHub(specs).open() as hub:
-        return redactor_of(specs).model(Snapshot.of(await hub.tools(), await hub.offers()))
+        return redactor_of(specs).model(Snapshot.of(await hub.offers(), await hub.tools()))
 
 
 @command(app, "snapshot")

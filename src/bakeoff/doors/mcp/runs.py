@@ -44,7 +44,7 @@ def compare_servers(baseline: Source, candidate: Source, allowed: Allowance = NO
                 f"{source.name} is not a run of an MCP evaluation: compare it with `bakeoff compare`, or name runs of "
                 "`bakeoff mcp evaluate`"
             )
-    before, after = (Snapshot.of(settings_of(source.plan).tools) for source in (baseline, candidate))
+    before, after = (Snapshot.of_tools(settings_of(source.plan).tools) for source in (baseline, candidate))
     return compare_versions(baseline, candidate, changes(before, after), allowed)
 
 
