@@ -1,6 +1,6 @@
 """Read files of others without waiting or running out of memory, and write files so that a crash leaves no part.
 
-A file that somebody else made may be of any size, and may be no file at all: a pipe without a writer, a device that
+A file that somebody else made may be of any size, and may not be a regular file: a pipe without a writer, a device that
 never ends. `read_file` and `open_file` refuse these at once, with an OSError whose `strerror` fits into a sentence.
 
 Files are locked between processes. On a platform without locks, nothing that needs one is written.
@@ -43,7 +43,7 @@ def open_file(path: Path, *, pipes: bool = False) -> BinaryIO:
 
 
 def open_to_append(path: Path) -> int:
-    """Open a file for reading and appending without ever waiting for it. Raise OSError if it is no regular file.
+    """Open a file for reading and appending without ever waiting for it. Raise OSError if it is not a regular file.
 
     A link is refused, because the owner of the folder could make it point to any file.
     """
@@ -203,7 +203,7 @@ def require_locks() -> None:
 def lock_file(descriptor: int, path: Path, *, shared: bool = False, wait: bool = False) -> bool:
     """Lock an open file; return False if another process holds a lock on it.
 
-    Raise NoLocks if the file system has no locks: then nobody could keep another process from writing there.
+    Raise NoLocks if the file system has no locks: then other processes could write there, too.
     """
     kind = file_locks.LOCK_SH if shared else file_locks.LOCK_EX
     try:

@@ -86,7 +86,7 @@ _THRESHOLDS = (10_000, 10, 50)  # new objects, then collections, before the next
 
 @contextmanager
 def collection_paused() -> Iterator[None]:
-    """Collect nothing inside the block, in which modules are imported or many lasting objects are made."""
+    """Pause garbage collection while modules are imported or many lasting objects are created."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -100,7 +100,7 @@ def collection_paused() -> Iterator[None]:
 def existing_objects_frozen() -> Iterator[None]:
     """Keep the collector from the objects that exist before the block, and let it search the others less often.
 
-    By itself it searches all objects once a quarter of them is new. Of few objects that quarter is soon there.
+    By itself it searches all objects once a quarter of them is new. With few objects, a quarter is reached soon.
     """
     if gc.get_freeze_count():  # by whoever is around this block: their objects are left out already
         yield

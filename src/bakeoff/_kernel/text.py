@@ -50,7 +50,10 @@ def count_of(number: int, thing: str, things: str | None = None) -> str:
 
 
 def part_of(part: int, whole: int, thing: str, verbs: str = "") -> str:
-    """Return a part with its whole, such as `1 of 2 cases`. Of `verbs` (`is/are`), the first follows if either is 1."""
+    """Return a part with its whole, such as `1 of 2 cases`.
+
+    The first of `verbs` (`is/are`) is appended if either number is 1, else the second.
+    """
     one, _, many = verbs.partition("/")
     verb = f" {one if 1 in (part, whole) else many}" if verbs else ""
     return f"{part:,} of {count_of(whole, thing)}{verb}"

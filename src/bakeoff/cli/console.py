@@ -66,7 +66,7 @@ def add_row(table: Table, *cells: str | Text) -> None:
 
 
 def can_ask() -> bool:
-    """Return True if a person can be asked: stdin and stdout are terminals, and this is no CI job."""
+    """Return True if a person can be asked: stdin and stdout are terminals, and this is not a CI job."""
     # A program that was started without these streams has None in their place, whatever their types say.
     terminals = all(stream and stream.isatty() for stream in (sys.stdin, sys.stdout))
     return terminals and not os.environ.get("CI") and os.environ.get("TERM") != "dumb"
@@ -81,7 +81,7 @@ def results_alone_on_stdout() -> Iterator[None]:
 
 
 class _Notices(io.RawIOBase):
-    """Say each line that is written."""
+    """Print each written line as a notice."""
 
     def __init__(self) -> None:
         self._begun = b""

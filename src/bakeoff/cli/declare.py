@@ -81,9 +81,9 @@ class Flags:
 def command(group: typer.Typer, name: str) -> Callable[[_Function], _Function]:
     """Add the decorated function to a group as a command.
 
-    The function returns the exit code, or None for 0. Its keyword-only parameters are the options. A class of flags
-    among them stands for one option for each of its fields. The docstring is the help, and its last paragraph the
-    example: `Example: bakeoff …`.
+    The function returns the exit code, or None for 0. Its keyword-only parameters are the options. A class of flags is
+    expanded to one option for each of its fields. The docstring is the help, and its last paragraph the example:
+    `Example: bakeoff …`.
     """
 
     def add(function: _Function) -> _Function:
@@ -172,7 +172,7 @@ def group_of(text: str = "", example: str = "", **settings: Any) -> typer.Typer:
 
 
 def split_help(text: str) -> tuple[str, str | None]:
-    """Return a help text and, in the form that stands below the options, its example."""
+    """Split a help text into its description and its example, formatted for the place below the options."""
     text, found, example = text.partition("\n\nExample: ")
     lines = "\n".join(f"  {line.strip()}" for line in example.splitlines())
     return text, f"\b\nExample:\n{lines}" if found else None

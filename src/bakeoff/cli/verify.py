@@ -70,7 +70,7 @@ T = TypeVar("T")
 def audited(items: Sequence[T], cases: Sequence[Case], file: Path) -> tuple[T, ...]:
     """Return the suites or exercises whose cases passed the audit in a file, and warn of the others.
 
-    Raise `UsageError` if the file is no audit, or if none of the cases may be used.
+    Raise `UsageError` if the file is not an audit, or if none of the cases may be used.
     """
     reasons = unaudited(cases, read_audit(file))
     warnings = [f"{case.id} is left out: {reasons[case.id]}" for case in cases if case.id in reasons]

@@ -93,7 +93,7 @@ class Door:
         return None
 
     def illustrate(self, run: FinishedRun, say: Callable[[str], None]) -> None:
-        """Add to the run folder what only pages show. It changes no verdict, and its problems are only said."""
+        """Add to the run folder what only pages show. It changes no verdict; its problems are printed as notes."""
 
     def finish(self, run: FinishedRun) -> DoorResults:  # noqa: ARG002
         """Write the door's own files, and judge the run where the door has a rule of its own."""

@@ -116,7 +116,7 @@ def arrow_rows(file: Path) -> Iterator[PlacedValue]:
 
 
 def plain(values: Any) -> Any:
-    """Return values of Python as JSON: dates as texts, bytes in base64, and what is no number as null."""
+    """Return values of Python as JSON: dates as texts, bytes in base64, and NaN or infinity as null."""
     return to_jsonable_python(values, fallback=str, bytes_mode="base64", inf_nan_mode="null")
 
 

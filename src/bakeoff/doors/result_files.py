@@ -64,7 +64,10 @@ Moment: TypeAlias = Annotated[str, Field(max_length=60), AfterValidator(_check_m
 
 
 class HiddenTests(CamelObject):
-    """Tests that passed, of those that a subject saw and of those that were hidden from it. Scores are shares."""
+    """The number of passed tests: of those that a subject saw, and of those that were hidden from it.
+
+    Scores are shares.
+    """
 
     visible_passed: NonNegativeInt
     visible_total: NonNegativeInt

@@ -67,7 +67,7 @@ class ShardRun:
 
 @dataclass(frozen=True, slots=True)
 class MergedRun:
-    """The run that was made, and the numbers of the shards that it lacks."""
+    """The merged run, and the numbers of the missing shards."""
 
     folder: RunFolder
     plan: Plan

@@ -139,7 +139,7 @@ class Registry:
         return replace(self, scorers={**self.scorers, kind: factory}, source=None)
 
     def with_tools(self, tools: Tools) -> "Registry":
-        """Set what makes the tools of a case."""
+        """Set the function that makes the tools of a case."""
         return replace(self, tools=tools, source=None)
 
     def with_attacks(self, attacks: "Mapping[str, Attack]") -> "Registry":

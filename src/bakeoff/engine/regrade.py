@@ -23,7 +23,7 @@ from bakeoff.verdict import LOST
 
 @dataclass(frozen=True, slots=True)
 class Divergence:
-    """A trial whose record claims something else than what follows from it."""
+    """A trial whose record contradicts the result derived from it."""
 
     trial: str
     recorded: str
@@ -95,7 +95,7 @@ async def _scored_again(
 
 
 def _contradiction(plan: Plan, trial: Trial, record: Record) -> Divergence | None:
-    """Return what a record says that cannot be true together with the plan and with its own transcript."""
+    """Return the statement of a record that contradicts the plan or its own transcript."""
     threshold = plan.threshold_of(trial.case)
     if record.threshold != threshold:
         return Divergence(_name(trial), f"threshold {record.threshold}", f"threshold {threshold}, by the plan")
@@ -107,7 +107,7 @@ def _contradiction(plan: Plan, trial: Trial, record: Record) -> Divergence | Non
 
 
 def _is_said(transcript: Transcript) -> bool:
-    """Return False if the answer is a text, and the subject said texts, none of which has it."""
+    """Return False if the answer is a text that none of the subject's own texts contains."""
     meter = transcript.metadata.get("meter")
     is_cut = isinstance(meter, dict) and bool(meter.keys() & {"dropped", "shortened"})  # it keeps so much, no more
     if is_cut or not isinstance(transcript.output, str) or not transcript.output.strip():

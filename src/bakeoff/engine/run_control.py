@@ -76,7 +76,10 @@ class SharedBudget(Budget):
         self._read_to = 0
 
     def add(self, usage: Usage) -> None:
-        """Count spending. With a file, it is only written there; `exceeded` reads it like that of others."""
+        """Count spending.
+
+        With a file, it is only written there; `exceeded` reads it together with that of other processes.
+        """
         if self._ledger is not None:
             os.write(self._ledger, usage.model_dump_json(exclude_defaults=True).encode() + b"\n")
             return

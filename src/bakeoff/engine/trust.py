@@ -61,7 +61,7 @@ def _of_cases(cases: tuple[Case, ...]) -> Iterator[str]:
 
 
 def _named(value: JsonValue | Mapping[str, JsonValue], *, anywhere: bool = False) -> Iterator[str]:
-    """Yield what options name, however deep. With `anywhere`, every text that looks like a function counts."""
+    """Yield the names in options at any depth. With `anywhere`, every text that looks like a function counts."""
     if isinstance(value, Mapping):
         yield from _command_in(value)
         for name, inner in value.items():

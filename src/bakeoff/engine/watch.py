@@ -1,7 +1,7 @@
 """Run a cycle, wait for files to change, and run the next cycle, until Ctrl-C.
 
 `bakeoff eval`, `bakeoff mcp evaluate` and `pytest` share these steps: `WatchLoop` finds out what changed, `stale_users`
-says which configurations or test files use that, and `engine.reuse` carries over what none of it concerns.
+says which configurations or test files use that, and `engine.reuse` carries over the unaffected results.
 
 `watchfiles` wakes the loop when something happens in a folder of a watched file. What changed is decided by the content
 of the files, so that a save that changes nothing starts no cycle, and a change made while a cycle runs is not missed.
@@ -101,7 +101,10 @@ class WatchLoop:
         return self.code
 
     def wait(self) -> Changes:
-        """Wait until watched files have changed, and return them. A burst of saves is one change."""
+        """Wait until watched files have changed, and return them.
+
+        Several saves in quick succession count as one change.
+        """
         folders, events = set[str](), _events(())
         before: Mapping[str, str] = {}
         while True:

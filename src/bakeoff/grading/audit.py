@@ -327,7 +327,7 @@ class _CaseAuditor:
 
 
 def _problems(found: CaseAudit, settings: AuditSettings) -> Iterable[str]:
-    """Yield what makes a case unfit for use."""
+    """Yield the reasons why a case is unfit for use."""
     failed = len(found.oracle_failures)
     if failed and failed == found.rounds:
         yield f"its reference does not pass: {found.oracle_failures[0]}"

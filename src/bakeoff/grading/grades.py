@@ -31,7 +31,7 @@ _NAMED = 5  # tests in a message
 
 
 class _BrokenError(Exception):
-    """Carry a run that did not get to its end."""
+    """Carry a run that did not finish."""
 
     def __init__(self, run: TestRun) -> None:
         super().__init__(run.error)

@@ -59,7 +59,7 @@ class ReferenceRun(FrozenModel):
 
     @property
     def unproven(self) -> tuple[str, ...]:
-        """Return the tests that count and are not proven: something that agrees with everything may pass them."""
+        """Return the counted tests without proof: an answer that agrees with everything may pass them."""
         run = self.confirming or self
         proven, counted = run.twins.proven, set(run.counted)
         return tuple(name for place, name in enumerate(run.names) if place not in proven and name in counted)

@@ -124,7 +124,7 @@ class Twins(FrozenModel):
 def _slots(test: TestSource) -> tuple[list[Value], list[Value]]:
     """Return the values to perturb, and the parts of these.
 
-    A test that expects no value has the inputs of what must hold, or must not.
+    For a test that expects no value, use the inputs of its conditions that must hold or must not.
     """
     expected = [value for value in test.values if value.rank == EXPECTED]
     if not expected and not test.expects_rows:
@@ -181,7 +181,7 @@ def pair_values(values: Sequence[Value], earlier: Sequence[Mapping[_Place, str]]
 
 
 def _link(paired: dict[_Place, str], *ring: Value) -> None:
-    """Let each of these values stand for the one before it."""
+    """Replace each of these values by the next, and the last by the first."""
     for value, other in zip(ring, (*ring[1:], ring[0]), strict=True):
         paired[_place(value)] = other.text
 
@@ -268,7 +268,7 @@ class Proposals:
         return [each.edits[0] for each in self._of_slot(value)]
 
     def _other_inputs(self, value: Value) -> list[SyntaxEdit]:
-        """Return edits that put what stands in the same place elsewhere, or a changed value."""
+        """Return edits that replace a value by another of the same role, or by an invented one."""
         others = self._by_role.get(value.role, {}).values()
         alike = [each.text for each in others if each.text != value.text and each.kind == value.kind]
         borrowed = self._draw.sample(alike, min(_MAX_INPUTS, len(alike)))
@@ -366,11 +366,11 @@ class _TwinSearch:
         return bool(self.places) and (not self.found or len(self.found) < forms)
 
     def keep(self, failures: Sequence[TestOutcome], seconds: float) -> None:
-        """Keep what was tried, which the reference fails like this and which made the tests so much slower.
+        """Keep the tried change, given the failures that it causes and the seconds that it adds.
 
-        What fails before its assertion, for example because it changed a query, proves nothing: an answer that makes
-        every assertion pass would fail it too, and look right. Other inputs and negations are only kept if there is
-        nothing better.
+        A failure before the assertion, for example of a changed query, proves nothing: an answer that makes every
+        assertion pass would fail it too, and look right. Other inputs and negations are only kept if there is nothing
+        better.
         """
         by_assertion = all(
             _BY_ASSERTION.search(test.message) and not _BEFORE_ASSERTION.search(test.message) for test in failures
@@ -574,7 +574,7 @@ async def _unfit(twins: Twins, files: Mapping[str, str], plain: TestRun, run: Ru
 async def _breaking(
     twins: Twins, form: int, perturbed: Sequence[int], files: Mapping[str, str], plain: TestRun, run: RunReference
 ) -> set[int]:
-    """Return the one of these twins, which break the run together, that breaks it beside those before it."""
+    """Return the first of these twins that breaks the run together with those before it."""
     fewest, most = 1, len(perturbed)
     while fewest < most:
         middle = (fewest + most) // 2

@@ -487,7 +487,7 @@ class RunTally:
         return cells
 
     def _passes(self, subject: str) -> Cells:
-        """Return the passes of the cases of which every round passed or failed."""
+        """Return the number of passes of each case in which every round passed or failed."""
         tally, rounds = self._tallies[subject], self._plan.rounds
         counts = zip(self._plan.cases, tally.tried, tally.passes, strict=True)
         return {

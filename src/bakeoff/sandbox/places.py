@@ -268,7 +268,7 @@ def name_user(place: Place, home: Path) -> dict[str, Path]:
 
 
 def named_files(root: Path) -> dict[str, Path]:
-    """Return the files below `root` that stand for /etc/passwd and /etc/group in a sandbox, by these paths."""
+    """Return the files below `root` that replace /etc/passwd and /etc/group in a sandbox, by these paths."""
     return {f"/etc/{name}": root / name for name in ("passwd", "group")}
 
 

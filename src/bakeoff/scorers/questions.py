@@ -264,7 +264,7 @@ class Rubric(AskingScorer):
 
 
 def _criteria(text: str, path: Path) -> Iterator[Criterion]:
-    """Yield the sections of a Markdown file; what stands before the first is for its readers."""
+    """Yield the sections of a Markdown file. Text before the first section is ignored."""
     lines = text.splitlines()
     places = [place for place, line in enumerate(lines) if _HEADING.fullmatch(line)]
     if not places:

@@ -1,4 +1,4 @@
-"""Find what is no plain data in what an application returned: unknown objects, and those of other packages."""
+"""Find the parts of a returned value that are not plain data: unknown objects, and those of other packages."""
 
 import dataclasses
 import inspect
@@ -25,14 +25,14 @@ _SIMPLE = (str, bool, int, float, Decimal, date, time, timedelta, UUID, Enum, by
 
 
 class UnknownPart(NamedTuple):
-    """A part of a value that is no data."""
+    """A part of a value that is not plain data."""
 
     what: str
     place: str  # such as `['answers'][0]`; empty for the value itself
 
 
 def unknown_part(value: Any) -> UnknownPart | None:
-    """Return the first part of plain lists and dicts that is no data, or None."""
+    """Return the first part of nested lists and dicts that is not plain data, or None."""
     waiting = [iter([("", value)])]
     for _ in range(_MAX_COUNT):
         if not waiting:

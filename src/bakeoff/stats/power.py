@@ -217,7 +217,7 @@ def cases_to_pass(comparison: Comparison, margin: float) -> int | None:
 
 
 def _varying_change(baseline: Cells, candidate: Cells) -> tuple[Change | None, float]:
-    """Return the change, None where nothing varies, and how far it can be from what the grid of scores allows."""
+    """Return the change, or None if nothing varies, and the correction for scores that are only 0 or 1."""
     before, after = pairs_of(baseline, candidate)
     change = paired_change(before, after) if before else None
     if change is None or change.moments.units < 2 or change.moments.constant:
@@ -227,7 +227,7 @@ def _varying_change(baseline: Cells, candidate: Cells) -> tuple[Change | None, f
 
 
 def _detectable(change: Change, step: float, times: float, alpha: float, power: float) -> float:
-    """Return the true difference that so many times as many units find."""
+    """Return the true difference that can be detected with this many times the units."""
     moments = change.moments
     variance = moments.weight * standard_error(change) ** 2
     if moments.single and not moments.clustered:

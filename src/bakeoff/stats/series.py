@@ -101,9 +101,9 @@ def _follow(series: _Series, alpha: float) -> "tuple[SeriesChange, _Capital]":
 
 
 class _Capital:
-    """The logarithms of what the bets of each tilt have grown to, once or for many simulated series at a time.
+    """The logarithms of the capital of each tilt, for one series or for many simulated series at a time.
 
-    With run t, the share 1/(t(t+1)) of the capital begins to bet.
+    The share 1/(t(t+1)) of the capital starts betting at run t.
     """
 
     def __init__(self) -> None:

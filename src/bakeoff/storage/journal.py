@@ -338,7 +338,7 @@ class JournalWriter(AbstractContextManager["JournalWriter"]):
 
 
 def without_secrets(record: Record, redactor: Redactor) -> Record:
-    """Return the record as it may leave a process."""
+    """Return the record without secrets, to be sent or written."""
     return _redacted(record, redactor) if redactor.finds(_storable(record)) else record
 
 

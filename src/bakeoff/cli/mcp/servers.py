@@ -87,7 +87,7 @@ def direct_servers(servers: DirectFlags) -> "list[ServerSpec]":
 
 
 def names_client_file(servers: DirectFlags) -> bool:
-    """Return True if the path is the file of a client, such as .mcp.json, and no configuration."""
+    """Return True if the path is a client's file, such as .mcp.json, and not a configuration."""
 
     from bakeoff.mcp.client_files import is_client_file
 

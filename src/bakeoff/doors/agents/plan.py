@@ -185,7 +185,7 @@ def build_prompt(
 ) -> str:
     """Return what an agent is asked: the task, the instructions, the environment, and what the user adds.
 
-    `more_tests` says that tests count which the agent does not see, and `types` that type errors fail its answer.
+    `more_tests`: hidden tests count, too. `types`: type errors fail the answer.
     """
     parts = [
         _BASE.format(

@@ -184,7 +184,7 @@ _MAX_LENGTH = 6000  # characters that an agent is shown
 
 
 def try_tools(case: Case, resources: Mapping[str, Any]) -> tuple[Tool, ...]:
-    """Return the tool that tests what an agent left. Of hidden tests it says nothing."""
+    """Return the tool that tests what an agent left. It does not mention hidden tests."""
     graded = graded_case(case).shown
 
     async def test(arguments: Mapping[str, JsonValue]) -> JsonValue:

@@ -35,10 +35,10 @@ def take_pictures(
     *,
     again: bool = False,
 ) -> int:
-    """Take the pictures that a run lacks, also of components that gave none before if `again`.
+    """Take the missing pictures of a run. With `again`, also try components that gave no picture before.
 
-    Return how many components have one now, or a reason why they have none. A machine that cannot take pictures is only
-    said: a run without pictures is complete.
+    Return how many components have one now, or a reason why they have none. If this machine cannot take pictures,
+    report that and go on: a run without pictures is complete.
     """
     pictures = Pictures.of(folder)
     wanted = {each.key: each for each in _pending(folder, plan)}

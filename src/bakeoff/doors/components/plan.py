@@ -207,7 +207,7 @@ def servers_of(request: ComponentsRequest) -> list[tuple[ServerSpec, ...]]:
 
 
 def _servers_of(configuration: str) -> dict[str, ServerSpec]:
-    """Return the servers of one value of --mcp, by what was typed. `none` has none."""
+    """Return the servers of one value of --mcp, by what was typed. `none` means no server."""
     typed = dict.fromkeys(part.strip() for part in configuration.split(JOINED))
     if "none" in typed:
         if len(typed) > 1:

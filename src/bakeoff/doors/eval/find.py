@@ -98,7 +98,7 @@ def _table(document: dict[str, Any]) -> Any:
 
 
 def _lines(text: str) -> dict[Key, int]:
-    """Return the line of each key that begins a line. Values inside of a line or of a list have that of their key.
+    """Return the line of each key that begins a line. Values inside a line or a list have the line of their key.
 
     The standard library reads TOML without places. A key in a text of several lines may be taken for one of ours: then
     an error names a line that is somewhat off.

@@ -37,7 +37,7 @@ def is_promptfoo(placed: PlacedYaml) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Usual:
-    """Hold what a test has by itself and by default, each assertion with its key and the notes of its file."""
+    """Hold the own and default values of a test, each assertion with its key and the notes of its file."""
 
     vars: Mapping[str, Any] = field(default_factory=dict)
     asserted: "tuple[tuple[Key, Any, Notes], ...]" = ()
@@ -337,7 +337,7 @@ def _unnamed(case: PromptCase) -> PromptCase:
 
 
 def _csv_test(row: DataRow) -> dict[str, Any]:
-    """Return the test of a row: columns that begin with `__` are no variables."""
+    """Return the test of a row: columns that begin with `__` are not variables."""
     own = {name: value for name, value in row.values.items() if name.startswith("__") and value != ""}
     test: dict[str, Any] = {"vars": {name: value for name, value in row.values.items() if not name.startswith("__")}}
     asserted = [value for name, value in own.items() if re.fullmatch(r"__expected\d*", name)]

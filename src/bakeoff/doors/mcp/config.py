@@ -171,7 +171,7 @@ class RunSettings(FrozenModel):
     )
 
     def run_settings(self) -> dict[str, Any]:
-        """Return these keys with their values, to build a configuration or the settings of a plan from."""
+        """Return these keys with their values, from which a configuration or a plan's settings can be built."""
         return {name: getattr(self, name) for name in RunSettings.model_fields}
 
 

@@ -112,7 +112,7 @@ def _selected_calls(suite: McpSuite, only: Container[int] | None) -> Iterator[tu
 
 
 def _missing_parameters(suite: McpSuite, key: Key, call: ExpectedMcpCall, schema: Schema) -> Iterator[_Problem]:
-    """Yield what the schema requires and the call lacks, unless the tool is to answer with an error."""
+    """Yield required parameters that the call lacks, unless the tool is expected to answer with an error."""
     required, case = schema.get("required"), suite.config.testCases[int(key[1])]
     part = case.turns[int(key[3])] if case.turns and key[2] == "turns" else case
     if not isinstance(required, list) or suite.config.extraParameters == "allow" or part.expectedError:
@@ -139,7 +139,7 @@ def _object_problems(expected: dict[str, JsonValue], schema: Schema, root: Schem
 def _problems(
     expected: JsonValue, schema: Schema, root: Schema, place: Key, *, literal: bool = False
 ) -> Iterator[_Problem]:
-    """Yield what no value that the schema allows can match. With `literal`, the value has no matchers inside."""
+    """Yield the parts of an expected value that no allowed value can match. With `literal`, it contains no matchers."""
     schema = resolved(schema, root)
     if literal or not isinstance(expected, dict | list):
         if allows(schema, expected, root) is False:
@@ -156,7 +156,7 @@ def _problems(
 
 
 def _matcher_problems(matcher: Matcher, schema: Schema, root: Schema, place: Key) -> Iterator[_Problem]:
-    """Yield what no value that the schema allows can match, for each kind of matcher."""
+    """Yield why no value that the schema allows can match, for each kind of matcher."""
     kinds = set(types_of(schema))
     if matcher.is_open:
         return

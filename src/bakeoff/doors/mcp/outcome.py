@@ -71,9 +71,9 @@ class CallOutcome:
 
     @property
     def evidence(self) -> GateEvidence:
-        """Return what decides about the suite. It has failed as soon as undecided cells cannot save it.
+        """Return the evidence for the suite's gate. It has failed once undecided cells can no longer change that.
 
-        Those that may be undecided do not count.
+        Cells that are allowed to be undecided are left out.
         """
         decided, wanted = self.passed + self.failed, self.threshold if self.rule == "ratio" else 1.0
         value, best = self.passed / decided if decided else None, 1 - self.failed / (len(self.cells) or 1)

@@ -1,4 +1,4 @@
-"""Find the runs of a configuration, and compare two of them: what changed in the servers, and what came of it."""
+"""Find the runs of a configuration, and compare two of them: the changes of the servers, and their effect."""
 
 from collections.abc import Iterable, Iterator
 from itertools import takewhile
@@ -21,7 +21,7 @@ _MAX_RUNS = 50  # earlier runs to look through
 def last_two_runs(results: Path) -> tuple[Source, Source]:
     """Return the newest run of an evaluation, and the one of the same configuration before it.
 
-    A damaged run among them could be one of the two, so others are not taken in its place.
+    If a damaged run could be one of the two, no other run is used instead.
     """
     found = _mcp_runs(reversed(run_folders(results)), skip_damaged=False)
     newest, file = next(found, (None, ""))

@@ -79,7 +79,7 @@ def split_secrets(config: SuiteConfig, folder: Path) -> tuple[SuiteConfig, dict[
 def values_of_arguments(servers: Sequence[ServerSpec], environment: Mapping[str, str], plan: Plan) -> dict[str, str]:
     """Return the values of variables among the arguments of servers, which may repeat them in results.
 
-    Not those that are no keys, such as paths, and those that the plan contains anyway.
+    Leave out values that are not keys, such as paths, and those that the plan contains anyway.
     """
     names = {name for server in servers for name in variables_in(server.args) if name in environment}
     values = {name: environment[name] for name in names if not is_plain(environment[name])}

@@ -284,7 +284,7 @@ def added_providers(suite: McpSuite) -> dict[str, Provider]:
 
 
 def check_models(suite: McpSuite, models: Container[str] | None = None, *, offline: bool = False) -> None:
-    """Raise one error for all of these models (None: all), and the judge, that lack a provider, a key or weights.
+    """Raise one error for all models among these (None: all), and the judge, without a provider, key or weights.
 
     With `offline`, only recorded answers are used, so that keys and weights are not needed.
     """

@@ -126,7 +126,7 @@ def call_with_case(
 
 
 def call_with_row(task: Callable[..., Any], row: EvalRow) -> Call:
-    """Return the call of a task with its input and, of the rest of the row, what it has parameters for."""
+    """Return the call of a task with its input and those other values of the row that it has parameters for."""
     row = _own_copy(row)
     rest = {name: value for name, value in row.values.items() if name != "input"}
     try:

@@ -102,7 +102,7 @@ def read_gates(config: pytest.Config) -> "SuiteGates":
 def _refuse_misleading(config: pytest.Config, name: str) -> None:
     """Refuse a file after a space that has led pytest to the configuration of another folder, or to none.
 
-    pytest looks for its configuration before it knows our options, beside everything that looks like a path of tests.
+    pytest looks for its configuration before it knows our options, next to everything that looks like a test path.
     """
     given, folder = config.invocation_params.args, config.invocation_params.dir
     chosen = config.option.rootdir or config.option.inifilename or config.args_source is config.ArgsSource.ARGS
@@ -191,7 +191,7 @@ def _add_to_junit(xml: LogXML, gate: GateResult) -> None:
 
 
 def _of_its_shard(config: pytest.Config, summary: SuitesSummary) -> SuitesSummary:
-    """Return the summary of a shard, which says which one it is, also beside each gate; a whole run stays as it is."""
+    """Add the shard's number to its summary and to each gate. Return a whole run unchanged."""
     if (shard := shard_of(config)) is None:
         return summary
     here = ShardsHere(of=shard[1], numbers=(shard[0],), collection=config.stash.get(COLLECTION, None))
@@ -259,7 +259,7 @@ def print_verdict(terminal: pytest.TerminalReporter, ending: SessionEnd) -> None
 
 
 def print_item(terminal: pytest.TerminalReporter, report: pytest.TestReport, outcomes: Sequence[EvalOutcome]) -> None:
-    """Print `path::test[case] 0.82 42ms` on a line of its own, whatever dots come before and after it."""
+    """Print `path::test[case] 0.82 42ms` on a line of its own, also between pytest's dots."""
     writer = terminal._tw
     name, rest = item_line(report.nodeid, "" if report.passed else "FAILED", outcomes, _width(terminal))
     if writer.width_of_current_line:

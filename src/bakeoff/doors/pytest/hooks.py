@@ -121,7 +121,10 @@ class EvalHooks:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)  # a shard must not depend on what failed last time
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> "Generator[None]":
-        """Note all evals, and leave out those of other shards. A cycle of `--eval-watch` runs what it is told."""
+        """Note all evals, and leave out those of other shards.
+
+        A cycle of `--eval-watch` runs only the tests that it is given.
+        """
         self._planned = [item for item in items if has_eval(item)]
         shard = shard_of(config)
         if shard is not None and config.option.eval_watch_cycle is None:
@@ -129,7 +132,7 @@ class EvalHooks:
         return (yield)
 
     def pytest_deselected(self, items: "Sequence[pytest.Item]") -> None:
-        """Take what is openly left out from what is planned."""
+        """Remove deselected tests from what is planned."""
         left_out = set(map(id, items))
         self._planned = [item for item in self._planned if id(item) not in left_out]
 

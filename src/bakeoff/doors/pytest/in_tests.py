@@ -101,7 +101,7 @@ class EvalFixture:
     def made(
         self, row: Mapping[str, Any], start: Callable[[EvalCall], Evaluation[Result]], way_out: str
     ) -> Evaluation[Result]:
-        """Note a call, which the test has to await, and return its eval; `way_out` says how it is written right."""
+        """Note a call, which the test has to await, and return its eval; `way_out` shows the correct form."""
         frame = sys._getframe(2)
         while frame.f_code.co_filename == __file__ and frame.f_back is not None:  # up to the test
             frame = frame.f_back

@@ -1,7 +1,7 @@
 """Keep the evals that were collected and have no result, with the reason: no gate may pass because they are missing.
 
-A process that runs all items knows them at the end. Under xdist only the workers collect, and one that crashes tells
-nothing any more, so that the first of them writes down at once what it has collected.
+A process that runs all items knows them at the end. Under xdist only the workers collect, and a crashed one cannot
+report, so the first of them writes down at once what it has collected.
 """
 
 import json
@@ -86,7 +86,7 @@ def read_collected(path: Path) -> tuple[list[EvalOutcome], dict[str, SubjectSpec
 def lost_in(item: pytest.Item, call: pytest.CallInfo[None]) -> EvalOutcome | None:
     """Return the outcome of an eval that an error or a skip kept from being run, or that its test did not call.
 
-    Return None for what nobody planned to run: marks and `skip_if` leave it out, or every comparison is decided.
+    Return None for evals that were not planned: left out by marks or `skip_if`, or because every comparison is decided.
     """
     error = call.excinfo.value if call.excinfo else None
     if isinstance(error, (NotNeeded, pytest.exit.Exception)) or getattr(getattr(item, "group", None), "skipped", None):

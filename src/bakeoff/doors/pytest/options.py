@@ -212,7 +212,10 @@ def has_eval(item: Any) -> bool:
 
 
 def _logs(function: Any, seen: set[CodeType]) -> bool:
-    """Tell whether a function names one that logs, or one beside it or imported that does. Others are not followed."""
+    """Tell whether a function names a logging one, or names one that does, in its module or imported.
+
+    Others are not followed.
+    """
     function = getattr(function, "__wrapped__", function)
     code: CodeType | None = getattr(function, "__code__", None)
     if code is None or code in seen:

@@ -141,7 +141,7 @@ class SuiteTrials:
 class _EvalRunner(TrialRunner):
     """Run a trial with the recordings of its round, and with `before_case` and `after_case` around it.
 
-    A missing recording fails this trial alone. What the two functions raise is no failure of the subject.
+    A missing recording fails this trial alone. Errors of the two functions are not failures of the subject.
     """
 
     printed: Mapping[str, CapturedOutput]

@@ -33,7 +33,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-    """Register what is done last: what is cleaned up before it was registered after it."""
+    """Register the last cleanup: cleanups run in reverse order of registration."""
     until_end = early_config.stash[AT_THE_END] = ExitStack()
     early_config.add_cleanup(until_end.close)
 

@@ -133,7 +133,7 @@ def _of_no_case(_: logging.LogRecord) -> bool:
 
 
 class _CaseHandler(logging.Handler):
-    """Keeps the records that a case logs. Their texts are made at once: what they tell of may change."""
+    """Keeps the records that a case logs. Their texts are formatted at once, because their arguments may change."""
 
     def emit(self, record: logging.LogRecord) -> None:
         if (printed := _PRINTED.get()) is None:

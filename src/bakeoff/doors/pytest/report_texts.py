@@ -199,7 +199,7 @@ def _change_longrepr(report: Any, text: "TextChange") -> None:
 
 
 def _changed(lines: list[str], text: "TextChange") -> list[str]:
-    """Change lines together: a secret may go on in the next one."""
+    """Change the lines together: a secret may continue on the next line."""
     if not lines:
         return []
     ended = lines[-1].endswith("\n")

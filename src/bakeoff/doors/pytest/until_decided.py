@@ -98,7 +98,7 @@ class SessionDecisions:
     def _compare(
         self, subjects: Mapping[str, Group | None], cases: Mapping[str, Mapping[str, Any]], pairs: int
     ) -> None:
-        """Start one comparison; its share of the level is that of its pairs among all of the session."""
+        """Start one comparison. Its share of the error rate is the share of its pairs in the session."""
         group = next(group for group in subjects.values() if group is not None)
         settings, own = group.described.settings, len(subjects) * (len(subjects) - 1) // 2
         items = {

@@ -158,7 +158,7 @@ def _command(config: pytest.Config) -> list[str]:
 def _run(command: list[str], folder: Path) -> tuple[int, bool]:
     """Run a pytest; return its exit code, and whether Ctrl-C ended it. It then still tears down its fixtures.
 
-    An interrupt is only noted here, so that no second one can hit what is done afterwards.
+    An interrupt is only noted here, so that a second one cannot interrupt the cleanup.
     """
     interrupts: list[int] = []
     process = subprocess.Popen(command, cwd=folder)
@@ -253,7 +253,7 @@ class WatchCycle:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Find out what was used."""
+        """Note the files that each test used."""
         self._reads.stop()
         if session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and self._kept:
             session.exitstatus = pytest.ExitCode.OK

@@ -144,7 +144,7 @@ def start_worker(node: RayNode) -> Any:
 
 
 def kill_worker(worker: Any) -> None:
-    """End a worker at once. Nothing happens if it is dead already."""
+    """End a worker at once. Does nothing if it is already dead."""
     import ray
 
     with suppress(ray.exceptions.RayError, ValueError):

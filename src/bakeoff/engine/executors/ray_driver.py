@@ -215,7 +215,7 @@ class RayRunner:
             raise InfraError("; ".join(f"{node}: {reason}" for node, reason in self._failed.items()))
 
     async def _open_first(self) -> None:
-        """Wait for the workers of all nodes that are there, so that what is wrong is known before anything is paid."""
+        """Wait for the workers of all present nodes, so that problems show before anything is paid."""
         nodes = await asyncio.to_thread(usable_nodes)
         if not nodes:
             raise UsageError("the Ray cluster has no node with CPUs: add one, such as with `ray start --address=…`")
@@ -278,7 +278,7 @@ class RayRunner:
                     waited_for.set_exception(error)
 
     def _lose(self, worker: _Worker, why: str) -> None:
-        """Give a worker up: it runs nothing any more, and what it ran runs again elsewhere."""
+        """Give up a worker: it gets no more trials, and its unfinished ones run again elsewhere."""
         worker.lost = why
         kill_worker(worker.actor)
         if not worker.opened.done():
@@ -321,7 +321,7 @@ class RayRunner:
     # --- messages ---------------------------------------------------------------------------------------------------
 
     def _send(self, worker: _Worker, *messages: ToWorker) -> None:
-        """Send messages soon, together with others. The spending of the run goes with them."""
+        """Send messages soon, together with others. They carry the spending of the run."""
         worker.outbox += messages
         if not worker.to_flush:
             worker.to_flush = True
@@ -365,7 +365,7 @@ class RayRunner:
                 worker.closed.set()
 
     def _fail(self, worker: _Worker, event: NodeFailed) -> None:
-        """Take note of a worker that cannot go on: before its first trial, or by an error that is no trial's."""
+        """Note a worker that cannot go on: before its first trial, or because of an error outside of trials."""
         if not worker.opened.done():
             worker.opened.set_result(event.reason)
             worker.closed.set()

@@ -98,7 +98,7 @@ class SpendingReport:
 
 @dataclass(frozen=True, slots=True)
 class NodeFailed:
-    """The worker cannot run trials, or met an error that is no trial's."""
+    """The worker cannot run trials, or had an error outside of trials."""
 
     reason: str
     ended: bool = False  # it runs nothing any more
@@ -171,7 +171,7 @@ class Worker:
         self._opened = False
 
     def open(self, order: Order, plan: bytes) -> None:
-        """Begin to open the resources of a plan, as JSON. `opened` or `NodeFailed` tells what came of it."""
+        """Begin to open the resources of a plan, as JSON. The result is `opened` or `NodeFailed`."""
         trials = _WorkerTrials(order, plan, self._messages, self._tell)
         threading.Thread(target=self._run, args=(trials,), name="bakeoff-trials", daemon=True).start()
 

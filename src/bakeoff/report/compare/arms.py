@@ -92,7 +92,10 @@ class Arm:
 
     @property
     def passes(self) -> Cells:
-        """Return the rounds with 1 for a pass and 0 for a failure. A case with one score for all of them has one."""
+        """Return the rounds with 1 for a pass and 0 for a failure.
+
+        A case with a single score for all rounds counts as one round.
+        """
         cells = {}
         for case in self.plan.cases:
             found: Iterable[Verdict | None] = self.records.verdicts(self.spec.name, case.id)

@@ -150,11 +150,11 @@ def _judge_suites(arms: Mapping[str, PairedArms], gates: SuiteGates) -> dict[str
 
 
 def read_history(folder: Path, written: Path | None, baseline: Path | None = None) -> list[SeriesRun]:
-    """Return the files of `--eval-json` below a folder by their start, without that which will be `written`.
+    """Return the files of `--eval-json` below a folder, sorted by start, without the one to be `written`.
 
     They begin with the `baseline`, a file anywhere; without one, with the oldest.
 
-    Raises `UsageError` if there are none, and an error for any other `.json` file: nobody could tell what it lacks.
+    Raises `UsageError` if there are none, and an error for any other `.json` file: it could be a damaged result.
     """
     reader, own = EvalFileReader(), None if written is None else written.resolve()
     found = [Source(path, reader) for path in sorted(folder.rglob("*.json")) if path.resolve() != own]

@@ -318,7 +318,7 @@ def expectation_of(expected: Any, case: str) -> CaseExpectation:
 
 
 def whole_reply(found: Sequence[ReadTurn]) -> ModelReply:
-    """Return the calls of all turns as one reply. Its form and its problem are those of the last one."""
+    """Return the calls of all turns as one reply, with the form and the problem of the last one."""
     last = found[-1].reply
     return ModelReply(tuple(call for turn in found for call in turn.reply.calls), last.form, last.problem)
 

@@ -251,7 +251,7 @@ def _cell(result: ExerciseResult | None) -> MatrixCell | None:
 def read_results(places: Sequence[Path], say: Callable[[str], None]) -> list[AgentResult]:
     """Read result files, and those of folders. A file that is named itself must be readable.
 
-    Other files that are damaged, and all whose run folder is, are left out with a warning to `say`.
+    Damaged files, and files whose run folder is damaged, are left out with a warning to `say`.
     """
     found: list[AgentResult] = []
     for place in places:

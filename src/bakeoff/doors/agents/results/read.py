@@ -111,7 +111,10 @@ def _planned(result: AgentsResult, name: str) -> tuple[str, ...]:
 
 
 def _exercises(result: AgentsResult, name: str) -> tuple[ExerciseResult, ...]:
-    """Return the exercises of a file. A file with totals only gets as many nameless ones, solved and not."""
+    """Return the exercises of a file.
+
+    For a file with totals only, unnamed exercises are made up, as many as the totals say.
+    """
     if result.results:
         return result.results
     count, solved = result.summary.total_count, result.summary.success_count

@@ -93,7 +93,10 @@ Sizes = Mapping[str, int]
 
 @dataclass(frozen=True, slots=True)
 class ResultOrigin:
-    """The run of the records. Names and files have its beginning, because that of a trial changes with a retry."""
+    """The run of the records.
+
+    Names and files use the start of the run, because a retry changes the start of its trial.
+    """
 
     run: str | None = None
     began: str | None = None  # None: unknown; the beginning of the first trial is used

@@ -217,7 +217,7 @@ def _forms(noun: str) -> dict[str, str]:
 
 
 def _said(values: Mapping[str, JsonValue], own: Sequence[str] = ()) -> list[str]:
-    """Return a phrase for each value. `own` are the words of the tool's name, which need not be said again."""
+    """Return a phrase for each value. `own` are the words of the tool's name, which are not repeated."""
     rest = dict(values)
     found: list[str] = []
     for names, phrase in wording()["together"].items():
@@ -284,7 +284,7 @@ def shown_value(value: JsonValue) -> str:
 
 
 def _is_said(name: str, value: JsonValue) -> bool:
-    """Return True if a part of an object can be said in words: a simple value with a phrase that is no sentence."""
+    """Return True if a part of an object can be put into words: a simple value with a phrase, not a sentence."""
     simple = not isinstance(value, dict | bool) and not (
         isinstance(value, list) and any(isinstance(each, dict | list) for each in value)
     )

@@ -290,7 +290,7 @@ def side_by_side(expected: str, actual: str) -> tuple[list[JsonValue], list[Json
 
 
 def evidence_of(outcome: CallOutcome, coverage: Coverage | None, rounds: int) -> GateEvidence:
-    """Return what decides about the suite. It fails if too little is covered, however good the answers are."""
+    """Return the evidence for the suite's gate. It fails if too little is covered, however good the answers are."""
     short = [coverage.sentence] if coverage is not None and not coverage.passed else []
     said = "; ".join((verdict_sentence(outcome, rounds), *short))
     return replace(outcome.evidence, broken=short, sentence=said)
