@@ -1,4 +1,4 @@
-"""How often 95 % intervals hold the truth, and gates err, in every setting of docs/explanation/statistics.md.
+"""Measure how often 95 % intervals hold the truth, and gates err, in every setting of docs/explanation/statistics.md.
 
 `make bench BENCH=coverage`; DRAWS=500 in the environment simulates fewer runs of each setting. Prints Markdown.
 A setting holds if its coverage is between 92 and 98 %, give or take two standard errors of the simulation, or if nearly

@@ -1,4 +1,4 @@
-"""How often intervals of judged scores hold the truth, corrected by labels and as the judge gave them. Prints Markdown.
+"""Measure how often intervals of judged scores hold the truth, with and without correction by labels. Prints Markdown.
 
 `python -m bench.bench_judges [draws]`; the tables of docs/explanation/judges.md are its output.
 """

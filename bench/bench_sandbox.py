@@ -1,4 +1,4 @@
-"""What a sandbox costs: trials a second and memory of 200 sandboxed commands, against plain asyncio subprocesses."""
+"""Measure the cost of sandboxes: trials a second and memory of 200 commands, against plain asyncio subprocesses."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""How long `bakeoff --help` takes, in units of `python -c pass`; beside it, peers' help where they are installed."""
+"""Measure the time of `bakeoff --help` in units of `python -c pass`, and that of the help of installed peers."""
 
 import shutil
 import statistics

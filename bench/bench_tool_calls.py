@@ -1,4 +1,4 @@
-"""How long pairing 200 × 200 tool calls takes where it is hardest: general calls must leave special ones theirs."""
+"""Measure the time of pairing 200 × 200 tool calls in the hardest case: general calls must leave special ones."""
 
 import asyncio
 import statistics

@@ -1,4 +1,4 @@
-"""How often answers that attack their judge move the embedded model: `python -m bench.injections [provider:model]`.
+"""Measure how often answers that attack their judge move the model: `python -m bench.injections [provider:model]`.
 
 Nothing is wanted of it, only told. Each attack is a wrong answer with something added. It *flips* the judge when it
 scores higher than the same wrong answer alone: only that would help an attacker; a lower score is counted beside it.

@@ -175,7 +175,7 @@ def warm_bakeoff(pytestconfig: pytest.Config) -> Iterator[WarmBakeoff]:
 
 @pytest.fixture
 def environment() -> dict[str, str]:
-    """What the commands of a module find in their environment beside what is there."""
+    """Return what the commands of a module find in their environment beside what is there."""
     return {}
 
 

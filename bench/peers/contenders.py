@@ -13,7 +13,7 @@ from bench.peers.install import NODE_PEERS, Environment, install_peer
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """How many cases, how long each takes, and how many may run at a time."""
+    """The number of cases, the time of each, and how many may run at a time."""
 
     cases: int
     pause: float = 0.0

@@ -350,5 +350,5 @@ class Scorer(Protocol):
     def __call__(self, given: ScoreInput, /) -> Scored | Awaitable[Scored]:
         """Return a score, a number from 0 to 1, True or False, or None for "unscored".
 
-        An exception that is no `TrialError` is a failure of the scorer, not of the subject: its kind is `grader`.
+        An exception that is not a `TrialError` is a failure of the scorer, not of the subject: its kind is `grader`.
         """

@@ -1,4 +1,4 @@
-"""Where keys come from, and what is said of a file that cannot be read."""
+"""Test where keys come from, and what is said of a file that cannot be read."""
 
 from pathlib import Path
 

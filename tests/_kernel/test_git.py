@@ -1,4 +1,4 @@
-"""Which commit a checkout is at."""
+"""Test which commit a checkout is at."""
 
 import subprocess
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Which of our processes others may look into."""
+"""Test which of our processes others may look into."""
 
 import os
 import subprocess

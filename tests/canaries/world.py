@@ -73,7 +73,7 @@ class World:
 
     @property
     def spoken(self) -> Path:
-        """Return the file from which code of the project reads what to repeat. It is no output."""
+        """Return the file from which code of the project reads what to repeat. It is not output."""
         return self.folder / "outside" / "spoken.json"
 
     def environment(self, more: Mapping[str, str]) -> dict[str, str]:

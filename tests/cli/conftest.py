@@ -28,7 +28,7 @@ def demo_once(
 def demo(
     tmp_path: Path, demo_once: tuple[Path, "subprocess.CompletedProcess[str]"]
 ) -> "subprocess.CompletedProcess[str]":
-    """What `bakeoff demo` printed, with a copy of the run it left in this test's folder."""
+    """Return what `bakeoff demo` printed, with a copy of the run it left in this test's folder."""
     folder, done = demo_once
     shutil.copytree(folder / "results", tmp_path / "results")
     return done

@@ -1,4 +1,4 @@
-"""What `bakeoff doctor` finds in odd places."""
+"""Test what `bakeoff doctor` finds in odd places."""
 
 from pathlib import Path
 

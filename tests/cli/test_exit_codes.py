@@ -1,4 +1,4 @@
-"""What the command line leaves with when something that nobody asked for gets in the way."""
+"""Test the exit codes of the command line when something unexpected happens."""
 
 import subprocess
 import sys

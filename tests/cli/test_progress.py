@@ -1,4 +1,4 @@
-"""What someone who watches a run is told."""
+"""Test what someone who watches a run is told."""
 
 import asyncio
 import io

@@ -86,7 +86,7 @@ class Terminal:
 
     @property
     def is_as_before(self) -> bool:
-        """Whether the terminal echoes, buffers lines and makes signals as it did at first, and has its cursor."""
+        """Tell whether the terminal echoes, buffers lines and makes signals as it did at first, and has its cursor."""
         hidden, shown = self._raw.rfind(b"\x1b[?25l"), self._raw.rfind(b"\x1b[?25h")
         return termios.tcgetattr(self._theirs) == self.settings and hidden <= shown
 

@@ -1,4 +1,4 @@
-"""From data to objects, with errors that name the value and the way out."""
+"""Test that data become objects, with errors that name the value and the way out."""
 
 import time
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the file of an audit allows: cases that passed and have not changed since."""
+"""Test what the file of an audit allows: cases that passed and have not changed since."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What is read of tests in Go, Rust, Java and C++: names, expected values, and edits that expect the opposite."""
+"""Test what is read of tests in Go, Rust, Java and C++: names, expected values, and edits that expect the opposite."""
 
 from collections.abc import Mapping
 

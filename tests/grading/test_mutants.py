@@ -13,7 +13,7 @@ def faults(name: str, text: str) -> set[tuple[str, str, str]]:
 
 
 PYTHON = '''\
-"""A docstring is no code."""
+"""A docstring is not code."""
 from math import floor
 
 

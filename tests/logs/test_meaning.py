@@ -1,4 +1,4 @@
-"""What each tool logs arrives where reports look for it, and its own numbers come out again."""
+"""Test that what each tool logs arrives where reports look for it, and its own numbers come out again."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What changed between two versions of a server, and how serious that is."""
+"""Test what changed between two versions of a server, and how serious that is."""
 
 import json
 from pathlib import Path

@@ -68,7 +68,7 @@ def home(tmp_path: Path) -> Path:
 
 
 def loot(spec: ServerSpec, home: Path, folder: Path) -> dict[str, Any]:
-    """What a server finds that a Bakeoff process with keys starts."""
+    """Return what a server finds that a Bakeoff process with keys starts."""
     env = {"HOME": str(home), "PATH": os.environ["PATH"], "OPENAI_API_KEY": CANARY, "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(
         [sys.executable, "-c", USES_A_SERVER, spec.model_dump_json()],

@@ -1,4 +1,4 @@
-"""What models are told, and what they are held to."""
+"""Test what models are told, and what they are held to."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Which server is meant, and what is said of entries that mean none."""
+"""Test which server is meant, and what is said of entries that mean none."""
 
 import base64
 import json

@@ -24,7 +24,7 @@ async def still_serves(at: Visit) -> bool:
 
 
 async def raw(at: Visit, sent: bytes) -> bytes:
-    """What comes back for bytes as they are, until the other side closes."""
+    """Return what comes back for bytes as they are, until the other side closes."""
     reader, writer = await asyncio.open_connection("127.0.0.1", at.trial.port)
     writer.write(sent)
     answer = await reader.read()

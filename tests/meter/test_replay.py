@@ -22,7 +22,7 @@ Making = Callable[[ReplayMode], Store]
 
 
 def asked(session: str, day: str, place: str) -> dict[str, Any]:
-    """What an agent sends: the same question, with a new session, a new day and a new folder each time."""
+    """Return what an agent sends: the same question, with a new session, a new day and a new folder each time."""
     system = f"Today is {day}. You work in /tmp/bakeoff-place-{place}/work.\nSession {session}, tests took 1.25s"
     messages = [{"role": "system", "content": system}, {"role": "user", "content": "solve it"}]
     return {"messages": messages, "prompt_cache_key": session, "metadata": {"user_id": session}}

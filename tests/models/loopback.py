@@ -44,7 +44,7 @@ class Received:
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """What to do with one request. Without anything it answers `yes` and counts 10 tokens in and 5 out."""
+    """The reaction to one request. By default it answers `yes` and counts 10 tokens in and 5 out."""
 
     say: str = "yes"
     think: str = ""
@@ -94,7 +94,7 @@ class Loopback:
         return [request.body for request in self.received]
 
     def then(self, *acts: Act) -> None:
-        """What to do next; afterwards the plan goes on."""
+        """Do this next, then continue with the plan."""
         self._queue.extend(acts)
 
     def start(self) -> None:

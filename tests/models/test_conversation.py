@@ -54,7 +54,7 @@ def calls_of(record: Record) -> list[ToolCall]:
 
 
 def told(provider: Loopback, request: int = -1) -> list[Any]:
-    """What the model was told of its tool calls."""
+    """Return what the model was told of its tool calls."""
     return [message["content"] for message in provider.bodies[request]["messages"] if message["role"] == "tool"]
 
 

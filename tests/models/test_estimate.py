@@ -1,4 +1,4 @@
-"""What a plan is thought to cost before anything is spent."""
+"""Test what a plan is thought to cost before anything is spent."""
 
 from decimal import Decimal
 

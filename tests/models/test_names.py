@@ -1,4 +1,4 @@
-"""How models are named, who serves them, and what is said before anything runs when one cannot be asked."""
+"""Test how models are named, who serves them, and what is said before anything runs when one cannot be asked."""
 
 import sys
 from collections.abc import Awaitable, Callable

@@ -107,7 +107,7 @@ async def test_calls_that_fail_together_halve_it_once() -> None:
 
 @in_virtual_time
 async def test_a_call_that_queued_through_a_cut_counts_from_when_it_was_let_in() -> None:
-    """What it was allowed by when it joined the queue says nothing."""
+    """The limit at the time when it joined the queue does not matter."""
     limiter = RateLimiter(max_in_flight=2, policy=QUICK)
     for _ in range(3):
         crowd = [limiter.run(failing(ProviderBusy("slow down", overloaded=True)), clock()) for _ in range(6)]

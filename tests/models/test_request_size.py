@@ -1,4 +1,4 @@
-"""Which refusals are about the size of a request itself, and which are about waiting."""
+"""Test which refusals are about the size of a request itself, and which are about waiting."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What reaches a provider, in the words that its API documents; and where addresses and keys come from."""
+"""Test what reaches a provider, in the words that its API documents; and where addresses and keys come from."""
 
 import asyncio
 import ssl

@@ -1,4 +1,4 @@
-"""What MCP servers are given in confidence: it comes from the environment, and reaches no file."""
+"""Test what MCP servers are given in confidence: it comes from the environment, and reaches no file."""
 
 import sys
 from collections.abc import Awaitable, Callable

@@ -156,7 +156,7 @@ def warm(pytestconfig: pytest.Config) -> Iterator[WarmBakeoff]:
 
 @pytest.fixture
 def runner(tmp_path: Path, warm: WarmBakeoff, answered_once: dict[str, str], shared_folder: Path) -> Runner:
-    """A home of its own for each example. The cache is no setting: what was fetched and found out is kept there."""
+    """A home of its own for each example. The cache is not a setting: what was fetched and found out is kept there."""
     folder, home = tmp_path / "here", tmp_path / "home"
     folder.mkdir()
     home.mkdir()

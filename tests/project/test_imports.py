@@ -1,4 +1,4 @@
-"""What is loaded when; the direction of imports is import-linter's affair."""
+"""Test what is loaded when; the direction of imports is import-linter's affair."""
 
 import ast
 import subprocess

@@ -1,4 +1,4 @@
-"""What must hold of the files of the project, whatever the code does."""
+"""Test what must hold of the files of the project, whatever the code does."""
 
 import configparser
 import re

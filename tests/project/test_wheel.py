@@ -73,7 +73,7 @@ def fresh(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _required(name: str) -> Iterator[Distribution]:
-    """What pip would install with a distribution, itself left out."""
+    """Yield what pip would install with a distribution, without itself."""
     waiting, met = [Requirement(name)], set()
     while waiting:
         wanted = waiting.pop()

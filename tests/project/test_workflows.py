@@ -184,7 +184,7 @@ def run_script(text: str, folder: Path, **variables: str) -> "subprocess.Complet
 
 
 def expanded(text: str, given: dict[str, str]) -> str:
-    """What the runner makes of an expression: an input's default, unless it is given."""
+    """Return what the runner makes of an expression: an input's default, unless it is given."""
     inputs = loaded(ACTION)["inputs"]
     values = {f"inputs.{name}": given.get(name, str(about.get("default", ""))) for name, about in inputs.items()}
     values |= {"github.action_path": str(ROOT), "runner.os": "Linux", "github.repository": "o/r"}

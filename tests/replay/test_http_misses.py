@@ -1,4 +1,4 @@
-"""What an application, its case and parallel callers see when a recording is missing, damaged or shared."""
+"""Test what an application, its case and parallel callers see when a recording is missing, damaged or shared."""
 
 import asyncio
 import subprocess

@@ -27,7 +27,7 @@ def recordings(tmp_path: Path) -> Path:
 
 
 def measured(records: list[Record]) -> list[Any]:
-    """What a replay must give again to the last byte."""
+    """Return what a replay must give again to the last byte."""
     return sorted(
         (
             record.case,

@@ -277,7 +277,7 @@ def test_a_list_of_runs_fits_the_terminal_and_keeps_their_names(tmp_path: Path, 
 
 
 def on_a_terminal(width: int, *arguments: str, folder: Path) -> str:
-    """What a person would see."""
+    """Return what a person would see."""
     ours, theirs = pty.openpty()
     environment = {**os.environ, "COLUMNS": str(width), "LINES": "50", "TERM": "xterm"}
     with subprocess.Popen([BAKEOFF, *arguments], cwd=folder, env=environment, stdout=theirs) as process:

@@ -1,4 +1,4 @@
-"""What was judged at the end of a run stays with it: in pages made again, in the index and in exports."""
+"""Test that the verdict at the end of a run stays with it: in pages made again, in the index and in exports."""
 
 import csv
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Where records come from."""
+"""Test where records come from."""
 
 import json
 import os

@@ -18,7 +18,7 @@ INTERPRETER = Path("/usr/bin/python3")
 
 
 class NoEngine(Exception):
-    """No docker engine can be used here. The message says what to install or to start."""
+    """Raised if no docker engine can be used here. The message says what to install or to start."""
 
 
 @contextlib.contextmanager

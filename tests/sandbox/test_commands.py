@@ -1,4 +1,4 @@
-"""What every sandbox promises about one command: its output, its end, and the end of everything it started."""
+"""Test what every sandbox promises about one command: its output, its end, and the end of everything it started."""
 
 import asyncio
 import contextlib
@@ -53,7 +53,7 @@ def users_processes(place: Place) -> list[int]:
 
 
 def wait_for_end_of(pid: int, seconds: float = 10.0) -> bool:
-    """Whether the process ended in that time."""
+    """Tell whether the process ended in that time."""
     try:
         descriptor = os.pidfd_open(pid)
     except ProcessLookupError:

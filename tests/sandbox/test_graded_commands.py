@@ -1,4 +1,4 @@
-"""What a graded command cannot do: look into other processes, make namespaces, start processes where it need not."""
+"""Test what a graded command cannot do: look into other processes, make namespaces, start needless processes."""
 
 import ctypes
 import json

@@ -1,4 +1,4 @@
-"""What an image is asked about its programs before a trial runs in it."""
+"""Test what an image is asked about its programs before a trial runs in it."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""How often a supervisor looks at the memory of its command."""
+"""Test how often a supervisor looks at the memory of its command."""
 
 import os
 import subprocess

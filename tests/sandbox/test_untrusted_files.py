@@ -204,7 +204,7 @@ def test_globs_take_what_they_name_and_look_nowhere_else(root: Path) -> None:
 
 
 def written(folder: Path, path: str) -> str:
-    """What `write_below` says of writing a file there."""
+    """Return what `write_below` says of writing a file there."""
     with open_folder(folder) as descriptor:
         return write_below(descriptor, path, b"mine", 0o644)
 

@@ -1,4 +1,4 @@
-"""What a scorer of one's own is given: the turns of a conversation by role; and an expected answer that is blank."""
+"""Test what custom scorers are given: turns of a conversation by role, and blank expected answers."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""What a model meant by its reply, however it put it."""
+"""Test what a model meant by its reply, however it put it."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What an answer took, and what it means."""
+"""Test what an answer took, and what it means."""
 
 import asyncio
 import json

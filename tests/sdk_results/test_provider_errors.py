@@ -1,4 +1,4 @@
-"""Which errors of an SDK are the provider's, and which are the application's own."""
+"""Test which errors of an SDK are the provider's, and which are the application's own."""
 
 import httpx2
 import openai

@@ -1,4 +1,4 @@
-"""What is recognised by its shape or its class's name alone: LangChain, Vercel's AI SDK, and plain values."""
+"""Test what is recognised by its shape or its class's name alone: LangChain, Vercel's AI SDK, and plain values."""
 
 import dataclasses
 from collections.abc import Mapping

@@ -50,7 +50,7 @@ def chances(setting: Setting, draws: int, random: np.random.Generator) -> Array:
 
 
 def coverage(setting: Setting, draws: int) -> Coverage:
-    """How often the interval that would be printed holds the truth."""
+    """Return how often the interval that would be printed holds the truth."""
     intervals = list(_intervals(setting, draws))
     names = [interval.method for interval in intervals]
     return Coverage(
@@ -74,7 +74,7 @@ def _intervals(setting: Setting, draws: int) -> Iterator[Interval]:
 
 
 def moments_of_rows(means: Array, *, single: bool) -> Iterator[Moments]:
-    """What `moments_of` says of each row, many rows at a time; a test holds the two against each other."""
+    """Yield what `moments_of` returns for each row, many rows at a time; a test compares the two."""
     cases = means.shape[1]
     apart = means - means.mean(axis=1, keepdims=True)
     second, third = ((apart**power).mean(axis=1) for power in (2, 3))

@@ -83,7 +83,7 @@ def _changes(apart: Apart, draws: int) -> Iterator[Change]:
 
 
 def changes_of_rows(differences: Array, *, single: bool) -> Iterator[Change]:
-    """What `change_of` says of each row; a test holds the two against each other."""
+    """Yield what `change_of` returns for each row; a test compares the two."""
     columns = (
         np.maximum(differences, 0).mean(axis=1),
         np.maximum(-differences, 0).mean(axis=1),

@@ -18,7 +18,7 @@ _QUIET = 10  # looks before a planted drop
 
 
 def unchanged_fails(suites: int, cases: int, rounds: int, draws: int, *, graded: bool = False) -> float:
-    """How often the whole gate fails if every case passes with the same chance as before, mostly near 0 or 1."""
+    """Return how often the whole gate fails if every case passes with the same chance as before, mostly near 0 or 1."""
     random = np.random.default_rng([111, suites, cases, rounds])
     failed = 0
     for _ in range(draws):
@@ -28,26 +28,26 @@ def unchanged_fails(suites: int, cases: int, rounds: int, draws: int, *, graded:
 
 
 def counted_fails(before: list[list[int]], after: list[list[int]], rounds: int) -> float:
-    """Whether the gate fails for these passes of each case in each suite, as 0 or 1."""
+    """Tell whether the gate fails for these passes of each case in each suite, as 0 or 1."""
     suites = zip(before, after, strict=True)
     runs = ([cells_from_passes(np.array(passes), rounds) for passes in arms] for arms in suites)
     return float(_decide(runs) is GateState.FAILED)
 
 
 def broken_fails(broken: int, cases: int, rounds: int, draws: int) -> float:
-    """How often the gate fails if some cases always fail now, of cases that pass in 95 % of rounds."""
+    """Return how often the gate fails if some cases always fail now, of cases that pass in 95 % of rounds."""
     before = np.full((1, cases), 0.95)
     return _fails(before, np.where(np.arange(cases) < broken, 0.0, before), rounds, draws)
 
 
 def diffuse_fails(drop: float, cases: int, rounds: int, draws: int) -> float:
-    """How often the gate fails if every case passes less often than the 80 % of before."""
+    """Return how often the gate fails if every case passes less often than the 80 % of before."""
     before = np.full((1, cases), 0.8)
     return _fails(before, before - drop, rounds, draws)
 
 
 def history_alarms(cases: int, rounds: int, draws: int, *, rate: float | None = None, graded: bool = False) -> float:
-    """How often a loss is shown at any look at unchanged code, with one rate or with those of `unchanged_fails`."""
+    """Return how often any look at unchanged code shows a loss, with one rate or with those of `unchanged_fails`."""
     random = np.random.default_rng([112, cases, rounds])
     found = 0
     for _ in range(draws):
@@ -57,7 +57,7 @@ def history_alarms(cases: int, rounds: int, draws: int, *, rate: float | None = 
 
 
 def found_in_time(drop: float, cases: int, rounds: int, draws: int) -> float:
-    """How often a drop after ten quiet looks is found within the delay that was stated before it."""
+    """Return how often a drop after ten quiet looks is found within the delay that was stated before it."""
     random = np.random.default_rng([113, cases, rounds])
     found = 0
     for _ in range(draws):
@@ -70,7 +70,7 @@ def found_in_time(drop: float, cases: int, rounds: int, draws: int) -> float:
 
 
 def decay_known_to_end(each: float, looks: int, cases: int, rounds: int, draws: int) -> float:
-    """How often a test at 5 % finds the same that knows the rates, the form of the loss and which look is the last.
+    """Return how often a 5 % test finds the same if it knows the rates, the form of the loss and the last look.
 
     No test that may look at any time finds more.
     """
@@ -84,7 +84,7 @@ def decay_known_to_end(each: float, looks: int, cases: int, rounds: int, draws: 
 
 
 def decay_found(each: float, looks: int, cases: int, rounds: int, draws: int) -> float:
-    """How often a loss that grows with every look is found by the last one."""
+    """Return how often a loss that grows with every look is found by the last one."""
     random = np.random.default_rng([114, cases, rounds])
     found = 0
     for _ in range(draws):

@@ -29,13 +29,13 @@ def identical_pairs(cases: int, rounds: int, pairs: int, clusters: int | None = 
 
 
 def false_alarms(cases: int, rounds: int, pairs: int, *, clusters: int | None = None) -> float:
-    """How many of so many identical pairs are called different."""
+    """Return how many of this many identical pairs are called different."""
     drawn = identical_pairs(cases, rounds, pairs, clusters)
     return sum(judge(compare(before, after)).verdict in DECIDED for before, after in drawn) / pairs
 
 
 def found_at_the_detectable(cases: int, rounds: int, pairs: int, *, times: float = 1) -> float:
-    """How often a true difference is found that is so many times what can be found, said a pilot.
+    """Return how often a true difference of this many times the detectable one of a pilot is found.
 
     The pilot has as many cases and no difference.
 
@@ -62,7 +62,7 @@ def found_at_the_detectable(cases: int, rounds: int, pairs: int, *, times: float
 
 
 def passes_a_margin(cases: int, rounds: int, margin: float, pairs: int, *, enough: bool) -> float:
-    """How often unchanged code passes a margin with so many cases, or with as many as a comparison of these needs."""
+    """Return how often unchanged code passes a margin with this many cases, or with as many as a comparison needs."""
     random = np.random.default_rng([8, cases, rounds])
 
     def unchanged(number: int) -> Comparison:

@@ -130,7 +130,7 @@ def skewed_apart(kind: str, cases: int, draws: int) -> Held:
 
 
 def split_boards(boards: int) -> float:
-    """How many leaderboards of eight equal subjects, 60 cases and three rounds tell any two apart."""
+    """Return how many leaderboards of eight equal subjects, 60 cases and three rounds tell any two apart."""
     random = np.random.default_rng(11)
     split = 0
     for _ in range(boards):

@@ -24,7 +24,7 @@ LOW, HIGH = 0.92 - 0.01, 0.98 + 0.01
 
 
 def trials(*groups: tuple[int, float, float | None]) -> list[JudgedTrial]:
-    """So many trials with a score and a label, each of a case of its own."""
+    """Return this many trials with a score and a label, each of a case of its own."""
     flat = [(score, label) for count, score, label in groups for _ in range(count)]
     strata = Strata(score for score, _ in flat)
     return [

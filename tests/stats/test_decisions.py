@@ -1,4 +1,4 @@
-"""Which pairs of a run are decided, from its records in any order."""
+"""Test which pairs of a run are decided, from its records in any order."""
 
 import random
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""What a gate says, and when it refuses to say anything."""
+"""Test what a gate says, and when it refuses to say anything."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a run can find, where its noise comes from, and how often a subject contradicts itself."""
+"""Test what a run can find, where its noise comes from, and how often a subject contradicts itself."""
 
 import numpy as np
 import pytest

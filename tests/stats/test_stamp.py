@@ -1,4 +1,4 @@
-"""What must be alike for two runs to be compared."""
+"""Test what must be alike for two runs to be compared."""
 
 from bakeoff.stats.comparison import Stamp, mismatches
 

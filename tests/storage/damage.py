@@ -30,7 +30,7 @@ Change = Callable[[RunFolder, Random], None]
 
 @dataclass
 class Outcome:
-    """How many damages of each kind were reported, or left every result as it was; and those that did neither."""
+    """The number of damages of each kind that were reported or harmless, and the damages that were neither."""
 
     reported: Counter[str] = field(default_factory=Counter)
     harmless: Counter[str] = field(default_factory=Counter)

@@ -88,7 +88,7 @@ asyncio.run(main(Path(sys.argv[1]), int(sys.argv[2])))
 
 
 def fill(path: Path, size: int, **how: object) -> tuple[int, str]:
-    """How many records were safe before room ran out, and what was said."""
+    """Return how many records were safe before room ran out, and what was said."""
     done = subprocess.run([sys.executable, "-c", FILLER, path, str(size)], capture_output=True, text=True, **how)  # type: ignore[call-overload]
     assert done.returncode == 0, done.stderr
     *counts, sentence = done.stdout.splitlines()

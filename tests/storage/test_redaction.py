@@ -49,7 +49,7 @@ FORMS: dict[str, Callable[[str], str]] = {
 
 
 def core(form: str, key: str) -> str:
-    """What of an encoded text says something of the key: at the seams, base64 mixes it with its neighbours."""
+    """Return what of an encoded text says something of the key: at the seams, base64 mixes it with its neighbours."""
     text = FORMS[form](key)
     return text[4:-4] if "base64" in form else text
 

@@ -122,7 +122,7 @@ def test_after_a_repair_nothing_is_damaged_and_it_can_be_repeated(run: RunFolder
         random = Random(seed)
         damaged = RunFolder(Path(shutil.copytree(run.path, run.path.parent / "damaged")))
         CHANGES[change](damaged, random)
-        shutil.copy(run.plan_file, damaged.plan_file)  # a plan that is no plan any more cannot be repaired
+        shutil.copy(run.plan_file, damaged.plan_file)  # a plan that is not a plan any more cannot be repaired
         repair_run(damaged)
         assert damage_of(damaged) == []
         assert not repair_run(damaged).changed

@@ -1,4 +1,4 @@
-"""Where runs live and how they are found."""
+"""Test where runs live and how they are found."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""How many requests the runs in an object store take, counted by a real S3 server on loopback."""
+"""Test how many requests the runs in an object store take, counted by a real S3 server on loopback."""
 
 import re
 import shutil

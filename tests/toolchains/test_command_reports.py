@@ -1,4 +1,4 @@
-"""What the commands of tracks report of their tests, and that an exit code alone is no report."""
+"""Test what the commands of tracks report of their tests, and that an exit code alone is not a report."""
 
 import itertools
 import json

@@ -195,7 +195,7 @@ async def test_the_toolchain_cannot_be_written(vitest: OpenVitest) -> None:
 
 
 async def test_the_host_can_be_killed_and_nothing_survives(node_toolchain: Path) -> None:
-    """What the sandbox's supervisors see to, whatever becomes of us."""
+    """The supervisors of the sandbox end everything, even if the host is killed."""
     program = textwrap.dedent(
         """
         import asyncio

@@ -1,4 +1,4 @@
-"""What a browser in the sandbox prints is a claim: it is a picture only if it can be encoded again."""
+"""Test that output of a browser in the sandbox is a picture only if it can be encoded again."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""What the warm Vitest says of components, and that it says what a fresh one does."""
+"""Test what the warm Vitest says of components, and that it says what a fresh one does."""
 
 import asyncio
 import contextlib

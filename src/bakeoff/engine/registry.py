@@ -154,7 +154,7 @@ class Registry:
         Args:
             plan: the plan to check.
             offline: build subjects and scorers that answer from recordings alone, and so need no keys.
-            attempts: subjects will be asked; without it, one that cannot be built is no problem.
+            attempts: subjects will be asked; without it, one that cannot be built is not a problem.
         """
         problems = plan.problems()
         built = {

@@ -32,7 +32,7 @@ from bakeoff.storage.store_copy import store_of
 from bakeoff.verdict import Round
 
 _AHEAD = 8
-"""How many times as many trials as run side by side may start while an earlier one is not finished, in a run until
+"""The number of trials that may start while an earlier one is not finished, per trial side by side, in a run until
 decided: the comparisons wait for that one, and what starts meanwhile may not be needed."""
 
 

@@ -431,7 +431,7 @@ def _only_finds(expect: Node) -> bool:
 
 
 def _compared_by_call(call: Node, value: Node, argument: Node) -> Comparison | None:
-    """Return how an assertion that is a call compares a value in it; "none" if the call is no assertion."""
+    """Return how an assertion that is a call compares a value in it; "none" if the call is not an assertion."""
     name = called_name(call)
     if name in _TOLERANT:
         position = sum(each.end_byte <= value.start_byte for each in argument.named_children)

@@ -93,7 +93,7 @@ DOOR = "imported"
 IMPORTED = "imported"
 """The key in a plan's settings for the `LogSource` of an imported log."""
 _PASS_OR_FAIL = {0.0, 0.5, 1.0}  # 0.5 is partial credit
-_MAX_VALUE_LENGTH = 60  # characters of a value that is no number
+_MAX_VALUE_LENGTH = 60  # characters of a value that is not a number
 _HUGE = 1e300  # whole numbers may be too large for a float
 
 
@@ -366,6 +366,6 @@ def import_log(path: Path, results: Path, choices: Choices) -> ImportedRun:
             journal.add_usage("", total, total)
             journal.end("imported", time=ended)
     except BaseException:
-        shutil.rmtree(folder.path, ignore_errors=True)  # it may have no plan yet, so it is no run to `delete`
+        shutil.rmtree(folder.path, ignore_errors=True)  # it may have no plan yet, so it is not a run to `delete`
         raise
     return ImportedRun(folder, plan, verdicts)

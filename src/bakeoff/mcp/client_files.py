@@ -144,7 +144,7 @@ class _ServerEntry:
         return _FORM.sub(lambda found: self._variable(found[1], key), value) if isinstance(value, str) else value
 
     def _variable(self, form: str, key: str) -> str:
-        """Return a variable as our configurations write it, or the value of one that is no secret."""
+        """Return a variable as our configurations write it, or the value of one that is not a secret."""
         known = {
             "workspaceFolder": str(self._workspace),
             "userHome": str(Path.home()),

@@ -57,7 +57,7 @@ def inside_of(arguments: Iterable[str]) -> dict[str, str]:
 
 
 def is_plain(value: str) -> bool:
-    """Return True for a value that is no key: a path, a number, another option, or too short for one."""
+    """Return True for a value that is not a key: a path, a number, another option, or too short for one."""
     return len(value) < SHORTEST or value.isdecimal() or value.startswith(("-", ".", "/", "~")) or "${" in value
 
 

@@ -126,7 +126,7 @@ class ModelAnswer:
 
 
 def arguments_of(text: str) -> JsonValue:
-    """Return a call's arguments as data, or as the original text if that is no usable JSON."""
+    """Return a call's arguments as data, or as the original text if that is not usable JSON."""
     try:
         arguments: JsonValue = json.loads(text, parse_constant=_refuse, parse_float=_finite) if text else {}
     except (ValueError, RecursionError):
@@ -249,7 +249,7 @@ def data_in(value: object) -> Data:
 
 
 def objects_in(value: object) -> list[Data]:
-    """Return the objects in a list; none if the value is no list. Agents and providers may send anything."""
+    """Return the objects in a list; none if the value is not a list. Agents and providers may send anything."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 

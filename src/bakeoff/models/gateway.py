@@ -90,7 +90,7 @@ def gateway_base(environment: Mapping[str, str] | None = None) -> str:
     """Return the gateway's address without the `/v1` of its API.
 
     `environment` may have another address; None means that of the process and its `.env` files. Raises `UsageError` if
-    that is no web address, or if it contains a password.
+    that is not a web address, or if it contains a password.
     """
     given = (read_environment() if environment is None else environment).get(BASE_URL_VARIABLE) or BASE_URL
     base = given.rstrip("/").removesuffix("/v1")

@@ -188,7 +188,7 @@ class _Exchange(AbstractContextManager["_Exchange"]):
         return self._library.Response(status, headers=headers, stream=self._library.ByteStream(content))
 
     def recording(self, response: Any, stream: type) -> Any:
-        """Return the response with a stream that records it. A response that is no success is not recorded."""
+        """Return the response with a stream that records it. A response that is not a success is not recorded."""
         if 200 <= response.status_code < 300:
             response.stream = stream(response.stream, response, self)
         else:

@@ -176,7 +176,7 @@ def _readable(paths: list[Path]) -> Iterator[tuple[Path, dict[str, Any]]]:
             yield path, content["asked"]
 
 
-# Fields of messages and their parts that differ between runs or servers and are no part of the question.
+# Fields of messages and their parts that differ between runs or servers and are not part of the question.
 _VOLATILE = {
     *("timestamp", "run_id", "conversation_id", "usage", "provider_name", "provider_url", "provider_details"),
     *("provider_response_id", "model_name", "metadata", "id", "signature", "failed_attempts", "history_digest"),

@@ -30,7 +30,7 @@ _SAME_COST = 1.05  # a ratio that is not worth a word
 def answer(summary: Summary, cells_of: CellsOf, judgements: Judgements | None = None) -> str:
     """Say which subjects can be told apart, and what is missing and why.
 
-    Controls are no candidates; `cells_of` gives a subject's cells by case. If a judge alone gave the scores and labels
+    Controls are not candidates; `cells_of` gives a subject's cells by case. If a judge alone gave the scores and labels
     correct them, the corrected ones come first.
     """
     found = _as_scored(summary, cells_of)

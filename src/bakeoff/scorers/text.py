@@ -27,7 +27,7 @@ from bakeoff.scorers.registry import scorer
 _REPETITIONS = frozenset("*+{")
 _MAX_STARTS = 2_000  # places of a text at which JSON may begin
 _FLAGS = ("IGNORECASE", "MULTILINE", "DOTALL", "VERBOSE", "ASCII")
-# `regex` reads `{e}` as "allow errors"; `re` takes every brace that is no repetition literally.
+# `regex` reads `{e}` as "allow errors"; `re` takes every brace that is not a repetition literally.
 _BRACE = re.compile(r"\\N\{[^}]*\}|\\.|\{(?!\d+(?:,\d*)?\}|,\d*\})", re.DOTALL)
 
 
@@ -178,7 +178,7 @@ class Regex(ConfigurableScorer):
         return self.pattern is not None or case.expected_answer is not None
 
     def check(self, case: Case) -> str | None:
-        """Refuse an expected text that is no regular expression, unless the scorer has a pattern of its own."""
+        """Refuse an expected text that is not a regular expression, unless the scorer has a pattern of its own."""
         if self.pattern is not None or case.expected_answer is None:
             return None
         problem = self._problem(case.expected_answer)

@@ -88,7 +88,7 @@ def plain_data(value: Any) -> Any:
 
 
 def dicts(value: Any) -> Iterator[dict[str, Any]]:
-    """Yield the dicts in a list; nothing where the value is no list."""
+    """Yield the dicts in a list; nothing where the value is not a list."""
     if isinstance(value, list | tuple):
         yield from (item for item in value if isinstance(item, dict))
 

@@ -371,7 +371,7 @@ def read_pydantic_ai(value: Any, builder: ResultBuilder) -> None:
         elif kind == "retry-prompt" and part.get("tool_name"):
             builder.add_result(None, id_=id_, error=content)
     output_tool = fields_of(value).get("_output_tool_name")
-    # The call with which it gave its answer is no call of a tool.
+    # The call with which it gave its answer is not a call of a tool.
     builder.calls = [call for call in builder.calls if call["name"] != output_tool]
     builder.answer = value.output
     for answer in answers:

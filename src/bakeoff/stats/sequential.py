@@ -42,7 +42,7 @@ METHOD = "anytime-valid betting"
 _PARTS = 24
 """Parts of the capital; the shares that they bet are spread evenly between 0 and 1. Twice as many decide no earlier."""
 
-_LOWEST = -1 + 1e-9  # a mean above −1 itself is no bet
+_LOWEST = -1 + 1e-9  # a mean above −1 itself is not a bet
 _PRECISION = 1e-6
 
 

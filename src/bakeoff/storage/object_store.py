@@ -62,7 +62,7 @@ class ObjectStore:
 
     @cached_property
     def _known_errors(self) -> tuple[type[Exception], ...]:
-        found: list[type[Exception]] = [OSError, ValueError]  # such as for an endpoint that is no address
+        found: list[type[Exception]] = [OSError, ValueError]  # such as for an endpoint that is not an address
         for name in _ERRORS[self._extra]:
             module, _, attribute = name.partition(":")
             found.append(getattr(import_module(module), attribute))

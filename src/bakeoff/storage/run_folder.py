@@ -318,7 +318,7 @@ class RunFolder:
         """Delete the folder, unless a process is writing it or it holds no plan."""
         if self.is_being_written():
             raise RunFolderError(f"run {self.name} is being written: stop it before you delete it")
-        self.plan_as_it_is()  # a folder without a plan is no run of ours
+        self.plan_as_it_is()  # a folder without a plan is not a run of ours
         with os_errors_explained(self.path, "deleted"):
             shutil.rmtree(self.path)
 

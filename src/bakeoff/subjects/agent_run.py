@@ -39,7 +39,7 @@ class AgentRun(FrozenModel):
 
 
 def agent_run_in(transcript: Transcript) -> AgentRun:
-    """Return the agent's run. A subject that is no command counts as successful."""
+    """Return the agent's run. A subject that is not a command counts as successful."""
     try:
         return AgentRun.model_validate(transcript.metadata.get(AGENT) or {})
     except ValidationError:  # written by something else

@@ -139,7 +139,7 @@ class CommandSubject:
         seconds, sandbox = task.limits.attempt_seconds, workspace.sandbox
         if not isinstance(sandbox, BubblewrapSandbox | ProcessSandbox):  # a container has programs of its own
             return await workspace.run(argv, seconds=seconds, env=self._env(), network=True, stdin=stdin)
-        # The prompt is no path that may be shown: the words of the plan say what the program can read.
+        # The prompt is not a path that may be shown: the words of the plan say what the program can read.
         plan = self.options.argv
         program = UserProgram(f"command {self.name!r}", plan, self._env(), self.options.folder)
         confined, command = await call(command_in, program, sandbox, workspace.place)

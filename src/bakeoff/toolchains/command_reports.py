@@ -38,7 +38,7 @@ MAX_REPORT_SIZE = 16 << 20
 LIMITS = Limits(memory_mb=4096, processes=256, disk_mb=1024, output_kb=4096)
 
 Reader = Callable[[str, str], list[TestOutcome]]
-"""Reads the tests of a report, and messages out of what was printed. Raises `ValueError` if it is no report."""
+"""Reads the tests of a report, and messages out of what was printed. Raises `ValueError` if it is not a report."""
 _MESSAGE = 4000  # characters
 _ELEMENTS = 5  # of a report for each test
 _PYTEST = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONDONTWRITEBYTECODE": "1"}
@@ -98,7 +98,7 @@ class OpenJunit:
     async def run(self, files: Mapping[str, str], *, tests: Sequence[str] = (), seconds: float) -> TestRun:
         """Run the command in a new folder with these files, and return the tests of its report.
 
-        Raise `GraderError` if the command is not on the machine: that is no fault of the candidate.
+        Raise `GraderError` if the command is not on the machine: that is not a fault of the candidate.
         """
         del tests  # the command knows its tests
         chosen = self.toolchain
@@ -129,12 +129,12 @@ class OpenJunit:
 
 
 def read_junit(text: str) -> list[TestOutcome]:
-    """Return the tests of a report that may be hostile. Raise `ValueError` if it is no report."""
+    """Return the tests of a report that may be hostile. Raise `ValueError` if it is not a report."""
     return [_outcome(test) for test in testcases_in(text)]
 
 
 def testcases_in(text: str) -> list[ElementTree.Element]:
-    """Return the `testcase` elements of a report that may be hostile. Raise `ValueError` if it is no report."""
+    """Return the `testcase` elements of a report that may be hostile. Raise `ValueError` if it is not a report."""
     if len(text) > MAX_REPORT_SIZE:
         raise ValueError(f"it has {len(text)} characters, more than {MAX_REPORT_SIZE}")
     if "<!DOCTYPE" in text or "<!ENTITY" in text:
@@ -183,7 +183,7 @@ class CommandReport:
     file: str
     read: Reader = lambda _text, _printed: []
     env: Mapping[str, str] = field(default_factory=dict)
-    required: bool = False  # a run without a report is no run
+    required: bool = False  # a run without a report is not a run
     files: Mapping[str, str] = field(default_factory=dict)
     """Further files that the command needs for its report."""
 

@@ -26,7 +26,7 @@ from _pytest.config import default_plugins  # noqa: E402
 
 def tell(**what: object) -> None:
     """Write one line of JSON to the original stdout, which the tests cannot print to by accident."""
-    line = json.dumps(what, ensure_ascii=False).encode(errors="replace") + b"\n"  # half of a pair is no valid text
+    line = json.dumps(what, ensure_ascii=False).encode(errors="replace") + b"\n"  # half of a pair is not a valid text
     while line:
         line = line[os.write(results, line) :]
 

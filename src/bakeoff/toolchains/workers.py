@@ -48,7 +48,7 @@ _FIRST_SIGNAL = 128  # a shell adds the number of a signal to this for the exit 
 
 
 class PeerGone(Exception):
-    """The process ended, or sent something that is no answer. `completed` tells how it ended, if that is known."""
+    """The process ended, or sent something that is not an answer. `completed` tells how it ended, if that is known."""
 
     def __init__(self, completed: CommandResult | None) -> None:
         super().__init__("it ended without an answer")

@@ -32,7 +32,7 @@ async def carried_out(plan: Plan, folder: Path, **options: Any) -> dict[tuple[st
 
 
 async def tried(root: Path, script: str, **asked: Any) -> Record:
-    """What becomes of one script in the exercise `double`."""
+    """Return what becomes of one script in the exercise `double`."""
     about = {key: asked.pop(key) for key in ("env", "require", "home", "version") if key in asked}
     options = asked.pop("options", {})
     file = agent_file(root.parent, "scripted-agent", script, **about)

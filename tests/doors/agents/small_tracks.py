@@ -69,7 +69,7 @@ def write_track(root: Path, slug: str = "python", **exercises: Files) -> Path:
 
 
 def bytes_of(folder: Path) -> dict[str, tuple[bytes, int, int]]:
-    """Everything in a folder: content, mode and time of each file."""
+    """Return everything in a folder: content, mode and time of each file."""
     found = {}
     for path in sorted(folder.rglob("*")):
         about = path.lstat()

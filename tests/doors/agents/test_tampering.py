@@ -1,4 +1,4 @@
-"""What agents do to files that are not theirs, and every attack of `cheat`."""
+"""Test what agents do to files that are not theirs, and every attack of `cheat`."""
 
 import asyncio
 from pathlib import Path

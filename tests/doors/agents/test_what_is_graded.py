@@ -1,4 +1,4 @@
-"""Which files are graded, which tests count, and which runner is trusted."""
+"""Test which files are graded, which tests count, and which runner is trusted."""
 
 import json
 import sys

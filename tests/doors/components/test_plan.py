@@ -1,4 +1,4 @@
-"""From what was asked for to the plan, and back to what to type."""
+"""Test the way from the options to the plan, and back to what to type."""
 
 import shlex
 from pathlib import Path

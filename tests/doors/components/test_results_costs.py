@@ -1,4 +1,4 @@
-"""What suites cost together, to the last digit."""
+"""Test the total cost of suites, to the last digit."""
 
 from decimal import Decimal
 from typing import Any

@@ -1,4 +1,4 @@
-"""How result files are called."""
+"""Test how result files are called."""
 
 import pytest
 

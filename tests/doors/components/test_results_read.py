@@ -41,7 +41,7 @@ def read_again(path: Path) -> Any:
 
 
 def expected_of(form: str) -> Any:
-    """What stands in the file, in the form that is written today."""
+    """Return what stands in the file, in the form that is written today."""
     raw = json.loads((DATA / f"{form}.json").read_text())
     if "steps" in raw:
         test = {"testName": "legacy", "prompt": "", "verification": None}

@@ -1,4 +1,4 @@
-"""When a component passes, and what counts where it does not: every rule on plain data."""
+"""Test when a component passes, and what counts where it does not: every rule on plain data."""
 
 from itertools import product
 from typing import Any

@@ -1,4 +1,4 @@
-"""Where cases come from: files of five formats, data sets on disk, and functions of the user."""
+"""Test where cases come from: files of five formats, data sets on disk, and functions of the user."""
 # ruff: noqa: E501 - rows of tables
 
 import datetime

@@ -1,4 +1,4 @@
-"""What a configuration tells servers and providers in confidence reaches them, and no file of a run."""
+"""Test that secrets of a configuration reach servers and providers, and no file of a run."""
 
 import json
 import sys

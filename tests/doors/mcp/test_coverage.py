@@ -1,4 +1,4 @@
-"""Which tools, parameters and enum values no case exercises."""
+"""Test which tools, parameters and enum values no case exercises."""
 
 import json
 from pathlib import Path

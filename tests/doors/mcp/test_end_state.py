@@ -1,4 +1,4 @@
-"""What a case has left behind, checked by commands and queries."""
+"""Test what a case has left behind, checked by commands and queries."""
 
 import json
 from pathlib import Path

@@ -63,7 +63,7 @@ def test_what_is_there_is_not_overwritten_unless_asked(tmp_path: Path):
     assert [file.name for file in tmp_path.iterdir()] == ["kitchen.py"]
     write_example("getting-started", tmp_path, force=True)
     assert mine.read_text() != "mine"
-    write_example("getting-started", tmp_path)  # the same files again are no loss
+    write_example("getting-started", tmp_path)  # the same files again are not loss
 
 
 @pytest.mark.parametrize("name", examples())

@@ -1,4 +1,4 @@
-"""What tools give, set against what was expected of them."""
+"""Test what tools give, set against what was expected of them."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""When a cell and a suite have passed, have not, or cannot be told."""
+"""Test when a cell and a suite have passed, have failed, or are undecided."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What readers of `mcp-report/` see: in a browser, in Markdown and in the log."""
+"""Test what readers of `mcp-report/` see: in a browser, in Markdown and in the log."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Whether the models of a configuration can be asked, told before anything is."""
+"""Test that models of a configuration which cannot be asked are reported before anything runs."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What the terminal says at the end of an evaluation: why rounds failed or were lost, and what to type next."""
+"""Test what the terminal says at the end of an evaluation: why rounds failed or were lost, and what to type next."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -47,7 +47,7 @@ async def test_deaf(FIXTURES):
 
 @dataclass
 class Seen:
-    """What a run of pytest came to."""
+    """The result of a run of pytest."""
 
     result: pytest.RunResult
     outcomes: list[EvalOutcome]

@@ -1,4 +1,4 @@
-"""What cases print and log while others run beside them."""
+"""Test what cases print and log while others run beside them."""
 
 import re
 from collections import Counter

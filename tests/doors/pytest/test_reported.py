@@ -1,4 +1,4 @@
-"""What pytest's own reports say of evals: the short summary, the blocks of failures, JUnit, the page, the kept run."""
+"""Test pytest's own reports of evals: the short summary, the blocks of failures, JUnit, the page, the kept run."""
 
 import re
 import subprocess

@@ -153,7 +153,7 @@ def answer(behaviour: str, message: dict[str, Any]) -> None:
 
 
 def begin(behaviour: str) -> None:
-    """What is done before the first message."""
+    """Run before the first message."""
     if behaviour == "crash":
         print("Traceback: \x1b[31mno database\x1b[0m, key", os.environ.get("SERVICE_TOKEN", "-"), file=sys.stderr)
         sys.exit(3)

@@ -41,7 +41,7 @@ def own_runtime_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
 
 @pytest.fixture(scope="session")
 def cache() -> Path:
-    """Where the weights are kept between test runs: BAKEOFF_CACHE, or a folder of the user's own."""
+    """Return where the weights are kept between test runs: BAKEOFF_CACHE, or a folder of the user's own."""
     chosen = os.environ.get("BAKEOFF_CACHE")
     return Path(chosen) if chosen else Path(tempfile.gettempdir()) / f"bakeoff-test-cache-{os.getuid()}"
 

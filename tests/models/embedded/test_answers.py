@@ -1,4 +1,4 @@
-"""What the embedded model can do through the OpenAI API: answer alike, keep to a schema, and call tools."""
+"""Test what the embedded model can do through the OpenAI API: answer alike, keep to a schema, and call tools."""
 
 import json
 import re

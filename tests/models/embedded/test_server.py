@@ -39,7 +39,7 @@ def own_copy(weights: Path, folder: Path) -> str:
 
 
 def ends(pid: int, seconds: float = 20) -> bool:
-    """Whether the process ends in that time; waits on the kernel, not on a clock."""
+    """Tell whether the process ends in that time; waits on the kernel, not on a clock."""
     try:
         handle = os.pidfd_open(pid)
     except ProcessLookupError:

@@ -1,4 +1,4 @@
-"""What a comparison does not see leaves its gate undecided: subjects, thresholds, cases, and killed sessions."""
+"""Test that unseen parts leave the gate of a comparison undecided: subjects, thresholds, cases, and killed sessions."""
 
 from pathlib import Path
 

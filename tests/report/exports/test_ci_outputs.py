@@ -1,4 +1,4 @@
-"""What continuous integration shows: JUnit XML, GitHub annotations and summaries, badges."""
+"""Test what continuous integration shows: JUnit XML, GitHub annotations and summaries, badges."""
 
 import io
 import re

@@ -1,4 +1,4 @@
-"""Which answers are labelled, what labels say about a judge, and where its scores are corrected."""
+"""Test which answers are labelled, what labels say about a judge, and where its scores are corrected."""
 
 import json
 import re

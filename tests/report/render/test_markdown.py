@@ -37,7 +37,7 @@ ATTACKS = [
 
 
 class Tags(HTMLParser):
-    """What a browser would be given."""
+    """Collect what a browser would be given."""
 
     def __init__(self) -> None:
         super().__init__()

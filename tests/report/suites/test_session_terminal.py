@@ -1,4 +1,4 @@
-"""What a session with evals prints."""
+"""Test what a session with evals prints."""
 
 import pytest
 from tests.report.suites.sessions import run

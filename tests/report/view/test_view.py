@@ -139,7 +139,7 @@ def test_the_leaderboard_is_served_and_links_to_the_runs(viewer: Viewer, chromiu
 
 
 def index_address(viewer: Viewer) -> str:
-    """Where the page that was just made hears of changes."""
+    """Return where the page that was just made hears of changes."""
     found = re.search(r'data-live="([^"]+)"', viewer.ask("/", Cookie=viewer.cookie()).body)
     assert found
     return found[1]

@@ -49,7 +49,7 @@ EXAMPLES = {
 
 
 def path_in(text: str) -> str | None:
-    """Return the path of a text such as `file:prompts/*.txt`, or None if the text is no path."""
+    """Return the path of a text such as `file:prompts/*.txt`, or None if the text is not a path."""
     return text.removeprefix(FILE).removeprefix("//") if text.startswith(FILE) else None
 
 

@@ -159,7 +159,7 @@ class _FilledCase:
             id=case_id,
             prompt=text,
             expected=given.expected,
-            # The same case with several prompts is no new evidence about a subject.
+            # The same case with several prompts is not new evidence about a subject.
             tags={CLUSTER_TAG: name, **given.tags, PROMPT_TAG: prompt.name} if self.several else given.tags,
             variables=dict(given.variables),
             scorers=given.scorers,

@@ -92,7 +92,7 @@ def number_in(text: str) -> float | str:
 def dataset_rows(folder: Path, split: str | None) -> Iterator[DataRow]:
     """Yield the rows of a data set that `save_to_disk` wrote, or whose Parquet files were downloaded.
 
-    `split` may be None if there is only one to choose. Raises `UsageError` if the folder is no data set. Nothing is
+    `split` may be None if there is only one to choose. Raises `UsageError` if the folder is not a data set. Nothing is
     downloaded.
     """
     if not folder.is_dir():

@@ -80,7 +80,7 @@ class ModelSettings(FrozenModel):
 class SuiteModelSettings(ModelSettings):
     """The settings of all models, and of single models. A file has both under one key."""
 
-    # The alias is no key of a file: a key with a colon is the name of a model.
+    # The alias is not a key of a file: a key with a colon is the name of a model.
     of: dict[str, ModelSettings] = Field(default={}, validation_alias=AliasChoices(AliasPath(":")))
 
     @model_validator(mode="before")
@@ -273,7 +273,7 @@ def check_config(text: str, file: Path, environment: Mapping[str, str]) -> None:
 
 
 def suite_of(config: Mapping[str, Any] | SuiteConfig) -> McpSuite:
-    """Check a configuration that is no file, in the current folder."""
+    """Check a configuration that is not a file, in the current folder."""
     if isinstance(config, SuiteConfig):
         config = config.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     try:

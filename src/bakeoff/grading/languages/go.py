@@ -84,7 +84,7 @@ def _compared(part: Node) -> Iterator[Assertion]:
 
 
 def _expand(reader: SuiteReader, file: str, test: Definition) -> Iterator[tuple[str, TestSource]]:
-    """Yield a test for each row of a table that a test loops over; one for all of them if they are no subtests."""
+    """Yield a test for each row of a table that a test loops over; one for all of them if they are not subtests."""
     loops = [each for each in walk(test.node) if each.type == "range_clause"]
     for loop in loops:
         left, right = loop.child_by_field_name("left"), loop.child_by_field_name("right")

@@ -30,7 +30,7 @@ _WORDS = re.compile(
     r"nil|true|false|null|nullptr|new|string|bool|byte|rune|long|double|float|char|short|unsigned|auto|const|struct|map"
     r"|interface|error|any|vec|mut|as|std|str|u?int\d*|float\d\d|[iuf]\d+|[iu]size"
 )
-"""Words that are no variables in any of the languages."""
+"""Words that are not variables in any of the languages."""
 
 
 class Assertion(NamedTuple):

@@ -75,7 +75,7 @@ class PairReport(FrozenModel):
 
 
 class CompareReport(FrozenModel):
-    """All pairs that were compared; the exit code is the worst of those that are no controls."""
+    """All pairs that were compared; the exit code is the worst of those that are not controls."""
 
     gate: ComparisonGate
     margin: float | None

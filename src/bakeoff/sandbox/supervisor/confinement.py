@@ -22,7 +22,7 @@ SHARED_MEMORY_BYTES = 64 << 20
 EMPTY_FLAGS = kernel.MS_NOSUID | kernel.MS_NODEV  # of an empty folder that covers another one
 IPC_LISTS = ("shm", "sem", "msg")
 LANDLOCK_READ, LANDLOCK_LIST = 0x1 | 0x4, 0x8  # execute and read files; list folders
-LANDLOCK_OF_FILES = 0x1 | 0x2 | 0x4 | 1 << 14 | 1 << 15  # what can be allowed for a file that is no folder
+LANDLOCK_OF_FILES = 0x1 | 0x2 | 0x4 | 1 << 14 | 1 << 15  # what can be allowed for a file that is not a folder
 LANDLOCK_RIGHTS = {1: (1 << 13) - 1, 2: 1 << 13, 3: 1 << 14, 5: 1 << 15}  # on files, by the version that brought them
 LANDLOCK_SCOPES = 0x1 | 0x2  # abstract sockets and signals
 

@@ -122,7 +122,7 @@ def axe_source(npm: Callable[[], str]) -> str:
 
 
 async def violations(page: Page, axe: str) -> list[str]:
-    """Everything that axe-core calls a violation, however slight."""
+    """Return everything that axe-core calls a violation, however slight."""
     await page.evaluate(axe)  # the debugger's own way in, which the page's policy does not bind
     found = await page.evaluate("axe.run(document, {resultTypes: ['violations']})")
     return [

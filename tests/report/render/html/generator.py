@@ -37,7 +37,7 @@ SUBJECTS = {
     "haiku": (0.55, 2.2, 4.0),
     "mini": (0.31, 0.4, 2.0),
 }
-"""Of each: how often it passes, the dollars of a million tokens, the seconds of a trial."""
+"""For each: how often it passes, the dollars of a million tokens, the seconds of a trial."""
 
 
 def plan_of(cases: int, *, rounds: int = 1, subjects: int = 4, name: str = "generated") -> Plan:

@@ -1,4 +1,4 @@
-"""What holds on every page: one mark for each subject, counts that agree with their nouns, and room for names."""
+"""Test what holds on every page: one mark for each subject, counts that agree with their nouns, and room for names."""
 
 import re
 from pathlib import Path

@@ -307,7 +307,7 @@ def test_a_door_that_says_anything_in_sections_harms_no_page(tmp_path: Path, chr
 
 
 def decoded(page: Path) -> str:
-    """Everything a page holds, its chunks unpacked."""
+    """Return everything a page holds, its chunks unpacked."""
     html = page.read_text("utf-8")
     blocks = re.findall(r'data-chunk="[^"]+">([^<]+)<', html)
     return html + "".join(gzip.decompress(base64.b64decode(block)).decode() for block in blocks)

@@ -1,4 +1,4 @@
-"""How pages look, and whether everyone can use them."""
+"""Test how pages look, and whether everyone can use them."""
 
 import base64
 import os

@@ -1,4 +1,4 @@
-"""What a person does with the trials of a run: look for one, read it, pass it on, and lay two beside each other."""
+"""Test what people do with the trials of a run: search for one, read it, share it, and compare two."""
 
 from pathlib import Path
 

@@ -16,7 +16,7 @@ from bakeoff._kernel.text import visible
 from bakeoff.mcp import ServerTool
 
 LENGTH = 4
-"""So many words in a row that a prompt shares with a description give the tool away."""
+"""A prompt that shares this many consecutive words with a description gives the tool away."""
 
 _BETWEEN = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[^A-Za-z0-9]+")
 
