@@ -62,7 +62,7 @@ class TrialError(BakeoffError):
 
 
 class SubjectError(TrialError):
-    """The subject failed by its own doing."""
+    """The subject failed by its own fault."""
 
 
 class ContextOverflow(SubjectError):

@@ -125,7 +125,7 @@ class Origin(FrozenModel):
         return " at ".join(filter(None, (self.checkout, commit)))
 
     def is_comparable(self, other: "Origin") -> bool:
-        """Return True if cases of the same names may be the same: track and commit agree where both are known."""
+        """Return True if cases of the same names may be equal: track and commit agree if both are known."""
         pairs = ((self.track, other.track), (self.commit, other.commit))
         return all(one is None or another is None or one == another for one, another in pairs)
 
@@ -275,7 +275,7 @@ class UntilDecided(FrozenModel):
 
     @classmethod
     def in_new_order(cls, margin: float | None = None) -> Self:
-        """Draw an order for one run, so that several runs that end early do not all look at the same cases."""
+        """Draw a random order for one run, so that runs that end early do not all use the same cases."""
         return cls(margin=margin, order=secrets.randbits(32))
 
 

@@ -448,7 +448,7 @@ class Record(_WithTexts):
         return self._told_by_a_scorer(UNIT_TESTS, UnitTests)
 
     def _told_by_a_scorer(self, key: str, kind: type[_Told]) -> _Told | None:
-        """Return what the first scorer that has this key in its metadata says; None if that cannot be read."""
+        """Return the value of this key from the metadata of the first scorer that has it; None if it is invalid."""
         found = next((score.metadata[key] for score in self.scores if key in score.metadata), None)
         try:
             return None if found is None else kind.model_validate(found)

@@ -117,7 +117,7 @@ class Clock:
         return self.waited + (asyncio.get_running_loop().time() - self._paused_at if self._pauses else 0.0)
 
     def excuse(self, seconds: float) -> None:
-        """Give time back that the coroutine did not cause to be lost, such as a call that the provider dropped."""
+        """Give back time that was lost without the coroutine's fault, such as a call that the provider dropped."""
         self.waited += seconds
         self._deadline += seconds
         if self._pauses == 0:

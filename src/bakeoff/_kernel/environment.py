@@ -35,7 +35,7 @@ def read_environment(folder: Path | None = None, base: Mapping[str, str] | None 
 def environments_above(folder: Path | None = None) -> Iterator[dict[str, str]]:
     """Yield the variables of each `.env` file in the folders above, up to the top of the repository or to the home.
 
-    No setting is read from them: they are for redaction alone. Files that cannot be read are left out.
+    They are used for redaction only; no setting is read from them. Files that cannot be read are left out.
     """
     try:
         start = (folder or Path()).resolve()
@@ -91,7 +91,7 @@ def usable_cores() -> int:
 
 
 def default_jobs() -> int:
-    """Return how many trials run at the same time unless someone says otherwise."""
+    """Return the default number of trials that run at the same time."""
     return min(2 * usable_cores(), _MAX_JOBS)
 
 
@@ -100,10 +100,10 @@ _PR_SET_DUMPABLE = 4
 
 
 def hide_our_memory() -> None:
-    """Keep our environment, memory and descriptors from other processes: the verdict is ours, and so are the keys.
+    """Hide our environment, memory and descriptors from other processes: they hold verdicts and keys.
 
-    It holds until the process ends. A debugger or profiler can then attach only as root; for them,
-    `BAKEOFF_DUMPABLE=1` leaves the process open. A program that we start is not hidden by this.
+    This cannot be undone. Debuggers and profilers can then attach only as root; for them, `BAKEOFF_DUMPABLE=1` leaves
+    the process open. A program that we start is not hidden by this.
     """
     if sys.platform == "linux" and os.environ.get(DUMPABLE) != "1":
         import ctypes  # takes longer than `bakeoff --help` may

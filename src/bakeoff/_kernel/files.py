@@ -85,7 +85,7 @@ def read_file(path: Path, limit: int = MAX_FILE_SIZE, *, pipes: bool = False) ->
 def os_errors_explained(
     what: object, verb: str, *, hint: str = "", kind: Callable[[str], Exception] = RunFolderError
 ) -> Iterator[None]:
-    """Raise an error with one sentence in place of an OSError inside the block.
+    """Replace an OSError inside the block by an error with one sentence.
 
     Args:
         what: The file, for example.
@@ -234,7 +234,7 @@ def path_problem(path: str) -> str:
 
 
 def name_problem(name: str) -> str:
-    """Return why a file of this name is refused; empty for an ordinary name."""
+    """Return why a file name is refused; empty for an ordinary name."""
     try:
         encoded = name.encode()
     except UnicodeEncodeError:

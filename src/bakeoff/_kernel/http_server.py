@@ -137,7 +137,7 @@ class LimitedProtocol(H11Protocol):
 
 
 def no_proxy(app: ASGIApp) -> ASGIApp:
-    """Return the application without what only proxies are asked for, and without paths that are too long."""
+    """Wrap the application: refuse proxy requests and paths that are too long."""
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         asked = app
@@ -151,7 +151,7 @@ def no_proxy(app: ASGIApp) -> ASGIApp:
 
 
 def server_config(app: ASGIApp, limits: ServerLimits, **given: Any) -> uvicorn.Config:
-    """Return settings for `uvicorn.Server` with these limits, and without websockets or words about the server."""
+    """Return settings for `uvicorn.Server` with these limits, without websockets and without a server header."""
     settings = {"access_log": False, "server_header": False, "proxy_headers": False, "ws": "none"}
     return uvicorn.Config(app, http=partial(LimitedProtocol, limits), **settings, **given)  # type: ignore[arg-type]
 

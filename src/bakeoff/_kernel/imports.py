@@ -98,7 +98,7 @@ def collection_paused() -> Iterator[None]:
 
 @contextmanager
 def existing_objects_frozen() -> Iterator[None]:
-    """Keep the collector from the objects that exist before the block, and let it search the others less often.
+    """Exclude existing objects from garbage collection inside the block, and collect less often.
 
     By itself it searches all objects once a quarter of them is new. With few objects, a quarter is reached soon.
     """

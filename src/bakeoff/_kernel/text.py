@@ -135,7 +135,7 @@ def _hint(item: "ErrorDetails") -> str:
 
 
 def expectation(item: "ErrorDetails") -> str:
-    """Return what a value has to be, without the value."""
+    """Return the expectation of one error of pydantic, without the value."""
     context = item.get("ctx", {})
     if item["type"] in ("value_error", "assertion_error"):  # our own message, which names the value if it may be shown
         return item["msg"].partition(", ")[2]

@@ -26,7 +26,7 @@ NOT_FOR_A_LOOP = (StopIteration, KeyboardInterrupt, GeneratorExit, asyncio.Cance
 
 
 def carried(error: BaseException) -> RuntimeError:
-    """Return an error that may pass through an event loop in place of one that may not. Its cause is the other."""
+    """Wrap an error that must not pass through an event loop in one that may. The original is its cause."""
     carrier = RuntimeError(_said_by(error))
     carrier.__cause__ = error
     return carrier
@@ -125,7 +125,7 @@ class _Thread(threading.Thread):
 
 
 class _IdleThreads:
-    """The idle threads of one loop. Starting a thread takes as long as many a scorer, so threads are reused."""
+    """The idle threads of one loop. Threads are reused, because starting one can take longer than a scorer."""
 
     def __init__(self) -> None:
         self._waiting: list[_Thread] | None = []  # None: the loop has ended

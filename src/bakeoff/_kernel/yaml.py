@@ -58,7 +58,7 @@ class PlacedYaml:
         return replace(self, value=value, lines=lines, at=(*self.at, *key))
 
     def where(self, key: Key) -> str:
-        """Return `file:line` of the value, or of the nearest value around it that stands in the file."""
+        """Return `file:line` of the value, or of the nearest enclosing value in the file."""
         while key and key not in self.lines:
             key = key[:-1]
         return f"{self.file}:{self.lines.get(key, 1)}"
@@ -93,9 +93,9 @@ class PlacedYaml:
         return self.problem(key, f"{in_our_words(item)}{_example(key, examples, item['type'])}")
 
     def known(self, place: Key) -> Key:
-        """Return a key without the parts that do not stand in the file.
+        """Return a key without the parts that are not in the file.
 
-        Such are the members of unions that pydantic adds, and the items of lists that were built from a short form.
+        These are the members of unions that pydantic adds, and the items of lists that were built from a short form.
         """
         key: Key = ()
         for part in place:

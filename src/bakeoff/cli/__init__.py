@@ -1,1 +1,1 @@
-"""The command line. `main` holds the commands; what they do is imported when they do it."""
+"""The command line. `main` holds the commands; their modules are imported when they run."""

@@ -149,7 +149,7 @@ def gradable(exercises: "Sequence[Exercise]", request: "ExercisesRequest") -> "t
 
 
 def _warn_of_readable_examples(checked: "CheckedPlan", request: "ExercisesRequest") -> None:
-    """Warn where the sandbox can hide the example solutions from no agent."""
+    """Warn if the sandbox cannot hide the example solutions from agents."""
 
     from bakeoff.engine.resources import sandbox_of
     from bakeoff.sandbox.process import ProcessSandbox, has_landlock

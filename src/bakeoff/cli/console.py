@@ -107,7 +107,7 @@ class _Notices(io.RawIOBase):
 
 @contextmanager
 def telling_of_damage() -> Iterator[None]:
-    """Say at the end of a command which runs it read had damaged lines, whatever the command was about."""
+    """Report at the end of a command which of the runs that it read had damaged lines."""
     from bakeoff.storage.journal_lines import collect_damage  # loads pydantic, which --help does not need
 
     with collect_damage() as damaged:
@@ -120,7 +120,7 @@ def telling_of_damage() -> Iterator[None]:
 
 
 def _plainer(error: UnicodeError) -> tuple[str, int]:
-    """Replace bars and dashes that an encoding lacks by plainer characters of the same width."""
+    """Replace bars and dashes that the encoding does not have by plainer characters of the same width."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     missing = error.object[error.start : error.end]

@@ -159,8 +159,8 @@ def subcommands(command: Any) -> dict[str, Any]:
 def group_of(text: str = "", example: str = "", **settings: Any) -> typer.Typer:
     """Return a group of commands with its help and an example.
 
-    A module whose commands belong to another group has one without help. So has a group with a callback, whose
-    docstring is the help.
+    Omit the help in a module whose commands belong to another group, and for a group with a callback, whose docstring
+    is the help.
     """
     if text:
         settings |= {"help": text, "short_help": first_sentence(text)}

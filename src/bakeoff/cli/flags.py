@@ -136,7 +136,7 @@ class SelectionFlags(Flags):
     )
 
     def applied(self, plan: "Plan", *, largest: int = 0) -> "Plan":
-        """Return the part of the plan that was asked for, to be run until it is decided if that was.
+        """Return the requested part of the plan, to be run until decided if requested.
 
         `largest` is as for `Plan.take_shard`.
         """

@@ -114,7 +114,7 @@ async def show_progress(console: Console, progress: RunProgress) -> AsyncIterato
 class DelayNotes:
     """Print why trials wait: at the first retry of a subject's calls, and again when the reason has changed.
 
-    `once` tells of a subject that is refused altogether, or a node of a cluster that is left out.
+    `once` reports a subject whose calls are all refused, or a node of a cluster that is left out.
     """
 
     def __init__(self, console: Console, seconds: float = _SAME_SECONDS) -> None:
@@ -132,7 +132,7 @@ class DelayNotes:
         self._print(subject, f"{reason}; trying again, for at most {duration(delay.most_seconds)}")
 
     def once(self, reasons: Mapping[str, str], consequence: str) -> None:
-        """Print once for each subject or node what has happened to it, and the consequence."""
+        """Print what has happened to a subject or node, and the consequence, once for each of them."""
         for name, reason in reasons.items():
             if (name, consequence) not in self._said:
                 self._said.add((name, consequence))

@@ -135,7 +135,7 @@ def run_components(
 
 
 def check_prices(models: Sequence[str]) -> None:
-    """Look up the price of each model before anything is paid for. Raise `UsageError` for one that makes no sense."""
+    """Look up the price of each model before anything is paid. Raise `UsageError` for an implausible price."""
 
     from bakeoff.models.gateway import PriceBook
     from bakeoff.models.providers import parse_model_name

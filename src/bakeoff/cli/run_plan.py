@@ -93,7 +93,7 @@ def carry_out(
 
 @dataclass(frozen=True, slots=True)
 class EndedRun:
-    """A run that has ended, what its door made of it, and whether someone stopped it."""
+    """A run that has ended, the results of its door, and whether someone stopped it."""
 
     run: FinishedRun
     door: Door
@@ -124,7 +124,7 @@ class EndedRun:
         return CiRun(self.run.folder, self.run.plan, self.door.places(self.run.plan) if ending.github else {}, gate)
 
     def gate_to_print(self, ending: EndingFlags, *, first: bool = False) -> str:
-        """Return the gate in a sentence: as the first line if the user set it, as the last too if not passed."""
+        """Return the gate's lines: the first if the user set it, and the last if it did not pass."""
         decision, is_set = self.gate(ending), ending.fail_under is not None or ending.allow_undecided != "0"
         is_told = is_set or (not first and decision.state is not GateState.PASSED)
         return str(decision) if is_told and not self.interrupted else ""
@@ -239,7 +239,7 @@ def worst_of(codes: Sequence[int]) -> int:
 
 
 def print_spending(console: Console, summary: Summary, folder: RunFolder) -> None:
-    """Print the total cost where it is more than the table says: some trials were killed before they had a record."""
+    """Print the total cost if it exceeds the table's, because some trials were killed before they had a record."""
     spent, shown = folder.spent().cost, summary.spent.cost
     if spent is not None and spent > (shown or 0.0) + 1e-9:
         console.print(f"total cost: {cost(spent)}, including trials that have no record")
@@ -363,7 +363,7 @@ def trusted_plan(folder: RunFolder, *, trust: bool, doing: str) -> Plan:
 
 
 def warn_of_forgotten_run(folder: RunFolder, plan: Plan) -> None:
-    """Say that a run of this process could not be noted as this user's."""
+    """Warn that a run of this process could not be registered as this user's."""
     if why_unknown(folder.path, folder.read_plan_bytes()) is not None and what_runs(plan):
         say("this run could not be noted in your state folder (XDG_STATE_HOME): to resume it, add --trust")
 

@@ -396,7 +396,7 @@ def run_verify(
 
 
 def _regrade(folder: "RunFolder", options: RunOptions, *, trust: bool, as_json: bool) -> int:
-    """Derive the verdicts again, and print which do not follow from the answers."""
+    """Derive the verdicts again, and print those that do not follow from the answers."""
 
     from bakeoff.cli.run_plan import check_plan, trusted_plan
     from bakeoff.engine.regrade import regrade
@@ -432,7 +432,7 @@ def _regrade(folder: "RunFolder", options: RunOptions, *, trust: bool, as_json: 
 
 @command(app, "upload")
 def upload_run(*, run: RunName = "latest", results: Results = Path("results")) -> None:
-    """Upload what an object store does not have of a run, such as after the store failed.
+    """Upload the missing parts of a run to an object store, such as after the store failed.
 
     Example: bakeoff runs upload latest --results s3://bucket/results
     """

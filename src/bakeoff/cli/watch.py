@@ -185,7 +185,7 @@ class McpWatch(_Watch):
         self._keep(find_suites(request.path))  # a wrong path is an error at once
 
     def run(self) -> int:
-        """Run cycles until Ctrl-C, then tell open pages that no further one comes, and say where the last one is."""
+        """Run cycles until Ctrl-C, then tell open pages that there are no more, and print where the last one is."""
         try:
             return super().run()
         finally:

@@ -298,7 +298,7 @@ def choose_aim(results: Path) -> Words | None:
 
 
 def _or_start(kind: str, file: str, *words: str) -> Words:
-    """Return the command that evaluates what is here, or writes a start where nothing is."""
+    """Return the command that evaluates the configuration here, or writes a first one if there is none."""
     return [*words] if Path(file).is_file() else ["init", kind]
 
 

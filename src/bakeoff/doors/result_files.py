@@ -47,7 +47,7 @@ def timestamp_of(seconds: float) -> str:
 
 
 def unique_names(names: Iterable[str]) -> list[str]:
-    """Add a number to file names that are taken: two subjects may differ in nothing that a name shows."""
+    """Add a number to file names that are taken, because names do not show every difference of subjects."""
     stems: dict[str, None] = {}
     for name in names:
         stems[free_name(name.removesuffix(".json"), stems, "{}-{}")] = None

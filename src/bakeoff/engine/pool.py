@@ -23,7 +23,7 @@ class Runner(Protocol):
 
     @property
     def control(self) -> RunControl:
-        """Return what the caller of the run watches and stops it with."""
+        """Return the object with which the caller watches and stops the run."""
 
     async def run(self, job: Job, spend: Callable[[Usage], None]) -> Record:
         """Run the trial of a job to its end. Failures are part of the record; only a cancelled trial raises.
@@ -32,7 +32,7 @@ class Runner(Protocol):
         """
 
     def not_started(self, job: Job, reason: str, kind: Literal["budget", "infra"] = "budget") -> Record:
-        """Return the record of a trial that was not even begun, for this reason."""
+        """Return the record of a trial that was not started, with this reason."""
 
 
 class TrialPool:

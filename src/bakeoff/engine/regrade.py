@@ -138,7 +138,7 @@ def _compare(name: str, recorded: Record, derived: Record, found: Regrading) -> 
 
 
 def _claim(score: Score | None) -> str:
-    """Return what a score says about its trial, without times and wording."""
+    """Return the facts of a score, without times and wording."""
     if score is None:
         return "no score"
     if score.failure is not None:

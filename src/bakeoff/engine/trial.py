@@ -121,7 +121,7 @@ class TrialRunner:
     control: RunControl
 
     async def run(self, job: Job, spend: Callable[[Usage], None]) -> Record:
-        """Run one trial and return its record. Infra failures are retried as the options say.
+        """Run one trial and return its record. Infra failures are retried according to the options.
 
         Call it inside of `apart`: otherwise a request to cancel it would be taken for one of the trial itself.
 
@@ -157,7 +157,7 @@ class TrialRunner:
             del self.control.in_flight[trial.index]
 
     def note_refusal(self, record: Record) -> None:
-        """Let no further trial of a subject start whose provider refuses it, such as for a wrong key."""
+        """Start no further trial of a subject whose provider refuses it, for example because of a wrong key."""
         failure = record.attempt.failure if record.attempt else None
         if failure is not None and failure.stops_subject:
             self.control.refused.setdefault(record.subject, self.control.redact(failure.message))
@@ -396,7 +396,10 @@ def _counted_as_zero(score: Score) -> Score:
 
 
 async def apart(work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
-    """Run trials in a task of their own. Cancelling the caller cancels it, too; what the trials cancel is only it."""
+    """Run trials in a task of their own.
+
+    Cancelling the caller cancels this task too; a cancellation by the trials affects only this task.
+    """
     waiting = asyncio.current_task()
 
     async def working() -> Result:

@@ -1,6 +1,6 @@
 """Find out which files a program depends on: the modules that it imports, and the files that these read.
 
-Where the source does not tell, it depends on more. Data files belong to the module that reads them, as if they were
+If the source does not show it, more files are assumed. Data files belong to the module that reads them, as if they were
 a part of its source: Python reports each file that it opens to an audit hook.
 """
 # ruff: noqa: PTH100, PTH120, PTH206 - called for every file that is opened
@@ -131,7 +131,7 @@ def imported_files(path: str, loaded: Mapping[str, str]) -> set[str]:
 
 
 def _modules(level: int, name: str, importer: str) -> Iterator[str]:
-    """Yield the modules that an import loads: each package on the way, and what may be a module at its end."""
+    """Yield the modules that an import may load: each package of the path, and the imported name itself."""
     if level:
         package = (getattr(sys.modules.get(importer), "__package__", None) or "").split(".")
         name = ".".join([*package[: len(package) - level + 1], name])

@@ -29,7 +29,7 @@ _ABANDONED: set["asyncio.Task[Any]"] = set()  # a loop holds its tasks only weak
 
 
 async def call_apart(function: "partial[Any]", clock: Clock) -> Any:
-    """Return the result of the user's function: a sync one runs in a thread, and what is async in a task of its own."""
+    """Return the result of the user's function: a sync function runs in a thread, an async one in its own task."""
     if is_async(function.func):
         return await in_own_task(function, clock)
     result = await in_daemon_thread(function)
@@ -115,7 +115,7 @@ class _StallSample(NamedTuple):
 
 
 class StallWatch:
-    """Watch the loop of this thread: a timer on it tells how late it is, and another thread sees what it does then.
+    """Watch the loop of this thread: a timer measures how late it is, and another thread records what it runs then.
 
     The time is given back to all cases but the one that blocked. If several did, it is given back to all.
     """

@@ -255,7 +255,7 @@ def _cpp_file(code: str, case: GradedCase, file: str) -> str:
 
 
 def _component(code: str, case: GradedCase, file: str) -> str:
-    """Return a component whose markup has what the tests look for by role, name and test id, and nothing that works."""
+    """Return a component whose markup has the roles, names and test ids of the tests, but does not work."""
     module = "\n".join([_read("parts/built-in.js").strip(), _read("parts/vitest.js").strip(), code])
     template, tests = _read(f"parts/component{PurePosixPath(file).suffix}"), "\n".join(case.test_files.values())
     lines = [f'<output data-testid="{name}">0</output>' for name in dict.fromkeys(_TEST_ID.findall(tests))]

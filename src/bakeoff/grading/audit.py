@@ -54,7 +54,7 @@ class AuditSettings(FrozenModel):
 
 
 class TriedMutant(FrozenModel):
-    """A mutant and what became of it."""
+    """A mutant and its result."""
 
     kind: str
     place: str
@@ -130,7 +130,7 @@ class Audit(FrozenModel):
         return tuple(case for case in self.cases if not case.ok)
 
     def count(self, fate: Fate) -> int:
-        """Return how many mutants of all cases had this fate."""
+        """Return how many mutants of all cases had this result."""
         return sum(case.count(fate) for case in self.cases)
 
     @property
@@ -267,7 +267,7 @@ class _CaseAuditor:
         return found.model_copy(update={"problems": problems, "seconds": seconds})
 
     async def _run_reference(self) -> list[TestRun]:
-        """Run the tests on the reference as they are, until a flaw that is not too rare would have shown."""
+        """Run the unchanged tests on the reference often enough to find flaky tests that are not too rare."""
         runs: list[TestRun] = []
         while len(runs) < self.settings.rounds:
             async with self.slots:
@@ -280,7 +280,7 @@ class _CaseAuditor:
         return runs
 
     async def _results(self, reference: ReferenceRun, seconds: float) -> dict[str, Any]:
-        """Grade what subjects start from, cheats and mutants. The tests take so many seconds on the reference."""
+        """Grade the starting files, cheats and mutants. `seconds` is the time of the tests on the reference."""
         case = self.case
         limit = min(case.settings.seconds, max(_MIN_SECONDS, _TIMES_LONGER * seconds))
         quick = replace(self, case=replace(case, settings=case.settings.model_copy(update={"seconds": limit})))
@@ -353,7 +353,7 @@ def _overlap(case: GradedCase) -> float:
 
 
 def _shingles(texts: Iterable[str]) -> set[tuple[str, ...]]:
-    """Return all rows of a few words and signs in texts."""
+    """Return all sequences of a few words and signs in texts."""
     words = [re.findall(r"\w+|[^\w\s]", text) for text in texts]
     return {tuple(each[at : at + _SHINGLE]) for each in words for at in range(len(each) - _SHINGLE + 1)}
 

@@ -156,7 +156,7 @@ class _TwinGrading:
         return run.stop == "finished" and run.tampered is None and len(run.tests) == len(self.names)
 
     async def _error(self, runs: Sequence[TestRun]) -> str | None:
-        """Return what went wrong outside of the tests. If it is so in one run only, a twin may be the reason."""
+        """Return errors outside of the tests. If they occur in one run only, a twin may be the reason."""
         errors = [run.error for run in runs if run.error]
         if len(errors) != 1:
             return errors[0] if errors else None
@@ -331,10 +331,10 @@ async def _run_with_twins(
 
 
 async def grade_nothing(case: GradedCase, why: str, resources: Mapping[str, Any]) -> Grade:
-    """Return the grade of a subject that handed nothing in: it fails every test.
+    """Return the grade of a subject that submitted nothing: it fails every test.
 
-    The validator is asked about the reference. A suite whose validator is broken must count for nobody, or subjects
-    that handed something in would be measured by fewer tests than those who did not.
+    The validator is asked about the reference. A suite with a broken validator must count for no subject. Otherwise
+    subjects that submitted something would be measured by fewer tests than the others.
     """
     reference = await reference_of(case, resources)
     await run_validator(case, case.reference, resources)

@@ -185,7 +185,7 @@ def _regions(name: str, text: str) -> Iterator[_Region]:
 
 
 def _scripts_and_markup(source: bytes) -> tuple[list[_Region], bytearray]:
-    """Return the scripts of a component, and its source with nothing but its markup."""
+    """Return the scripts of a component, and its source reduced to the markup."""
     scripts, markup = list[_Region](), bytearray(source)
     for found in _ELEMENT.finditer(source):
         if found[1] == b"script":

@@ -168,7 +168,10 @@ def _function_in(call: Node) -> bool:
 
 
 def ancestors(node: Node, top: Node | None = None) -> Iterator[tuple[Node, Node]]:
-    """Yield what a node stands in, from the inside, each with its child on the way. `top` is where to stop before."""
+    """Yield the ancestors of a node, innermost first, each with its child on the path.
+
+    `top` is where to stop before.
+    """
     child, parent = node, node.parent
     while parent is not None and parent != top:
         yield child, parent

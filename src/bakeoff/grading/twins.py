@@ -145,7 +145,7 @@ def _place(value: Value) -> _Place:
 
 
 def pair_values(values: Sequence[Value], earlier: Sequence[Mapping[_Place, str]] = ()) -> dict[_Place, str]:
-    """Return, for each value, the text of another that takes its place while it takes the place of that one.
+    """Return, for each value, the text of the value that it is swapped with.
 
     Values are paired with those that are most like them: in assertions of the same kind about the same subject, and of
     the same length. Of an odd number, three stand in a ring, which looks the same in both directions. What is left over
@@ -197,7 +197,7 @@ def _ring_for(value: Value, group: Sequence[Value], paired: Mapping[_Place, str]
 
 
 def _can_swap(one: Value, other: Value) -> bool:
-    """Return True if no answer that gives one of two values could give the other one, too."""
+    """Return True if no answer can give both values."""
     if one.text == other.text or {one.comparison, other.comparison} & {"true", "false"}:
         return {one.comparison, other.comparison} == {"true", "false"} and one.text != other.text
     alike = one.kind == other.kind or "nothing" in (one.kind, other.kind)
@@ -245,7 +245,7 @@ class Proposals:
         yield from (Perturbation((edit,), "negation") for edit in reversed(test.flips))
 
     def _of_slot(self, value: Value, form: int = 0) -> Iterator[Perturbation]:
-        """Yield the value that is paired with it in a form, and then invented ones."""
+        """Yield the value that this one is paired with in a form, then invented values."""
         change: Change = "value" if value.comparison in ("equal", "close") else "part"
         if value.comparison in ("true", "false"):
             change = "input"
@@ -276,7 +276,7 @@ class Proposals:
         return [SyntaxEdit(value.start, value.end, text) for text in (*borrowed, *invented)]
 
     def _invented(self, value: Value) -> list[str]:
-        """Return values like this one, each of which would, if it were the true one, give this one."""
+        """Return invented values like this one. For each of them, this value could be invented too."""
         text = value.text
         if value.kind == "boolean":
             return [{"true": "false", "false": "true", "True": "False", "False": "True"}[text]]
@@ -507,7 +507,7 @@ def _is_like(found: TestRun, plain: TestRun) -> bool:
 
 
 def _parts(searches: Sequence[_TwinSearch]) -> list[list[_TwinSearch]]:
-    """Part tests one of which broke the run: those with another input, which may never end, from the others."""
+    """Split tests, one of which broke the run: first those with another input, which may never end."""
     given = [search for search in searches if search.tried.change == "input"]
     others = [search for search in searches if search.tried.change != "input"]
     if given and others:
@@ -545,7 +545,7 @@ async def _prove(
 
 
 async def _unfit(twins: Twins, files: Mapping[str, str], plain: TestRun, run: RunReference) -> tuple[set[int], bool]:
-    """Return the twins that the reference passes or that stand before a true test that fails, or that break the run.
+    """Return the twins that the reference passes, that make a later true test fail, or that break the run.
 
     The second value is true if they break it.
     """

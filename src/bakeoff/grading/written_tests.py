@@ -162,7 +162,7 @@ def _found_tests(path: str, text: str) -> list[TestSource]:
 
 
 def _imported_by_python(text: str) -> Iterator[str]:
-    """Yield the names that a test file imports from the answer, or from any other module that Python does not bring."""
+    """Yield the names that a test file imports from the answer, or from any module outside the standard library."""
     for module, names in _FROM_IMPORT.findall(text):
         if module.partition(".")[0] not in sys.stdlib_module_names | {"pytest"}:
             yield from re.findall(r"\w+", names)
@@ -231,7 +231,7 @@ class _TestReader:
         return TestSource(None, at, values, rows, *_parted(changes, expects))
 
     def _javascript_parameters(self) -> list[str]:
-        """Return the names that a table gives values to: parameters of the test, or of the loop around it."""
+        """Return the names that a table binds: parameters of the test, or of the loop around it."""
         given = self.node.child_by_field_name("arguments")
         functions = [each for each in (given.named_children if given is not None else []) if "function" in each.type]
         for function in functions:
@@ -425,7 +425,7 @@ class _TestReader:
 
 
 def _only_finds(expect: Node) -> bool:
-    """Return True if all that an assertion expects is that something is found: what is looked for is the value."""
+    """Return True if an assertion only checks that a value is found."""
     matcher = expect.parent
     return matcher is not None and text_of(matcher.child_by_field_name("property")) == "toBeInTheDocument"
 

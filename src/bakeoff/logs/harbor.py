@@ -107,7 +107,7 @@ class AtifTrajectory(LoggedObject):
         return used.model_copy(update={"requests": requests})
 
     def transcript(self) -> Transcript:
-        """Return the steps of the agent; copies of earlier ones, which summaries leave, are left out."""
+        """Return the steps of the agent, without the copies of earlier steps that summaries leave behind."""
         own = [step for step in self.steps if step.source == "agent" and not step.is_copied_context]
         taken = [seconds_between(one.timestamp, other.timestamp) for one, other in pairwise(self.steps)]
         by_step = {id(step): seconds for step, seconds in zip(self.steps[1:], taken, strict=True)}
@@ -206,7 +206,7 @@ class _HarborTrial(LoggedObject):
 
     @property
     def exceptions(self) -> list[_Exception]:
-        """Return that of the trial, then those of its steps."""
+        """Return the exception of the trial, then those of its steps."""
         return [each for each in (self.exception_info, *(s.exception_info for s in self.step_results or ())) if each]
 
     @property

@@ -231,7 +231,7 @@ def first_bytes(path: Path) -> bytes:
 
 
 def outer_keys(head: bytes) -> tuple[set[str], set[str]]:
-    """Return the keys of the first JSON object of a file, and those of the objects in it, as far as `head` has them."""
+    """Return the keys of the first JSON object of a file, and of the objects in it, as far as `head` contains them."""
     text = head.decode("utf-8", "replace").lstrip("\ufeff \t\r\n")
     keys: tuple[set[str], set[str]] = (set(), set())
     depth = 0

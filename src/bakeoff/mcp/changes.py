@@ -1,7 +1,7 @@
 """Compare two snapshots, and say what each change means for the users of the servers.
 
 `breaking`: a call that worked is refused, or means something else. `risky`: calls go on working, but models are told
-something else, so that they may choose or fill in something else. `cosmetic`: nothing that models go by.
+something else, so that they may choose or fill in something else. `cosmetic`: models do not rely on it.
 """
 
 import json

@@ -39,7 +39,7 @@ def system_prompt(tools: Sequence[ServerTool], *, sequences: bool) -> str:
 
 
 def _example(tools: Sequence[ServerTool]) -> str:
-    """Return valid JSON of the right form for no real tool: that would be the answer to some request."""
+    """Return valid JSON of the right form for an imaginary tool: a real tool would be the answer to some request."""
     name = tools[0].server if len({tool.server for tool in tools}) == 1 else "name of the server"
     return json.dumps(
         {

@@ -320,7 +320,10 @@ def _texts(old: Schema, new: Schema, place: str) -> Iterator[SchemaChange]:
 
 
 def text_changes(before: str, after: str, place: str = "", name: str = "description") -> Iterator[SchemaChange]:
-    """Yield a change of a description. Blanks, capitals and punctuation at the end are not what models go by."""
+    """Yield a change of a description.
+
+    Differences in blanks, capitals and final punctuation do not matter to models.
+    """
     if before == after:
         return
     same = _words(before) == _words(after)
@@ -370,7 +373,7 @@ def _limits(old: Schema, new: Schema, place: str) -> Iterator[SchemaChange]:
 
 
 def _constraint(keyword: str, old: JsonValue, new: JsonValue, place: str) -> SchemaChange:
-    """Return a change of a restriction. A changed one may refuse what was accepted: nothing else can be known."""
+    """Return a change of a restriction. A changed restriction may refuse what was accepted before."""
     what = f"{keyword}: {_short(old)} became {_short(new)}"
     return _limit(place, what, tighter=new is not None and new is not False)
 
@@ -382,7 +385,7 @@ def _limit(place: str, what: str, *, tighter: bool) -> SchemaChange:
 
 
 def _renamed(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, str]:
-    """Return the new names of properties whose schema is the same and that stand alone with it."""
+    """Return the new names of properties that are the only ones with their schema on both sides."""
     gone = [name for name in before if name not in after]
     added = [name for name in after if name not in before]
     found: dict[str, str] = {}

@@ -232,7 +232,7 @@ def _check_schemas(tools: Iterable[ServerTool]) -> None:
 
 
 def explain_unreadable(problem: ValidationError, listed: list[Any] | None) -> str:
-    """Say what the SDK could not read in an answer. For a tool list (`listed`), name the tool."""
+    """Describe what the SDK could not read in an answer. For a tool list (`listed`), name the tool."""
     first = problem.errors(include_url=False)[0]
     place, sent = first["loc"], first["input"]
     shown = visible(type(sent).__name__ if isinstance(sent, dict | list) else repr(sent), 80)

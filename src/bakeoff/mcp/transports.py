@@ -74,7 +74,7 @@ class HttpServer:
         return secrets_of_auth(self._auth)
 
     def remark(self) -> str:
-        """Return nothing: over HTTP there is no place for text between messages."""
+        """Return an empty text: over HTTP there is no text between messages."""
         return ""
 
     def _client(
@@ -222,7 +222,7 @@ class LastLines:
         self._redactor = redactor
 
     def feed(self, chunk: bytes) -> None:
-        """Take the next bytes of the stream. They need not end with a line."""
+        """Add the next bytes of the stream, which may end within a line."""
         *whole, rest = (self._open + chunk).split(b"\n")
         self._lines.extend(whole[-LINES_KEPT:])
         self._open = rest[: 16 * LINE_LENGTH]  # keep only the beginning of a line that never ends
@@ -346,7 +346,10 @@ class StdioServer:
             pass
 
     def _parse(self, line: bytes) -> SessionMessage | None:
-        """Return a message, or None for a line that is none. An unreadable answer becomes an error for its caller."""
+        """Parse a line as a message; None if it is not a message.
+
+        An unreadable answer becomes an error for its caller.
+        """
         if not line.strip():
             return None
         try:

@@ -210,7 +210,7 @@ class Exchange:
             raise self._lost(error) from error
 
     def _lost(self, error: httpx2.HTTPError) -> ProviderBusy | InfraError:
-        """Return the error for a lost connection. A provider that began to answer is paid, on each retry again."""
+        """Return the error for a lost connection. A provider that began to answer is paid, again for each retry."""
         name, what = self.asked.upstream.name, type(error).__name__
         if not 200 <= self.status < 300:
             self.sent = False
@@ -223,7 +223,7 @@ class Exchange:
         return self._busy(message) if self.broken < _MAX_BROKEN else InfraError(message)
 
     def _busy(self, message: str, **how: Any) -> ProviderBusy | InfraError:
-        """Return an error that is retried, unless the trial has already waited for this provider in vain."""
+        """Return a retryable error, unless the trial has already waited for this provider without success."""
         patient = self.trial.failure is None and (self.question is not None or self.trial.free_failure is None)
         return ProviderBusy(message, **how) if patient else InfraError(message)
 
@@ -310,8 +310,8 @@ class Exchange:
     def _is_about_key(self, status: int, *, hopeless: bool) -> bool:
         """Return True if a refusal is about the key or its money, and not about what the agent chose to ask for.
 
-        Once a model has answered this subject, the key works: then another model, a free request, and whatever is
-        forbidden are the agent's own affair, so that none can excuse itself by one.
+        Once a model has answered this subject, the key works: then errors about another model, a free request or
+        something forbidden are the agent's own fault, and excuse nothing.
         """
         if not (hopeless or status in (401, 403)):
             return False

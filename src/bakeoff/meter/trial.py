@@ -1,4 +1,4 @@
-"""Keep the state of the meter: of one trial its token, addresses, budget and transcript; of a run what trials share.
+"""Keep the state of the meter: token, addresses, budget and transcript of one trial, and what trials share.
 
 A trial's agent reaches its meter at a loopback port, and at a Unix socket from sandboxes without a network.
 
@@ -218,7 +218,7 @@ class SpendingLimit(Protocol):
 
 
 def most_of(data: Mapping[str, Any], price: Price | None) -> Usage:
-    """Return the most that a request may use: its prompt by its characters, and the longest answer it allows."""
+    """Return the maximum usage of a request: its prompt, by characters, and the longest answer that it allows."""
     wanted = [data.get(name) for name in _BOUNDS] + [data_in(data.get("generationConfig")).get("maxOutputTokens")]
     bound = max((count for count in wanted if isinstance(count, int) and 0 < count <= MAX_TOKENS), default=0)
     choices = data.get("n")

@@ -103,7 +103,7 @@ class OpenProvider:
         self._models: dict[str, Model] = {}
 
     def rebuild(self, build: Callable[[str], Model]) -> None:
-        """Build models in another way from now on, because the address changed."""
+        """Use another way to build models from now on, because the address changed."""
         self._build = build
         self._models.clear()
 

@@ -141,7 +141,7 @@ class ChatModel(OpenAIChatModel):
 
 
 def _without_choices(response: chat.ChatCompletion) -> str:
-    """Say what the provider sent instead of an answer: its own error first, and nothing that is empty."""
+    """Describe what the provider sent instead of an answer, its own error first, without empty parts."""
     sent = response.model_dump(mode="json", exclude_none=True, warnings=False)
     error = sent.pop("error", None)
     found = error.get("message") if isinstance(error, dict) else error

@@ -108,7 +108,7 @@ class CallSlots:
         return self._limit
 
     def give_back(self, limit: float, outcome: Outcome) -> None:
-        """Let the next call begin. `limit` was that of the time when this one began.
+        """Let the next call begin. `limit` is the limit at the time when this call began.
 
         Calls that began together halve the limit only once.
         """
@@ -211,7 +211,7 @@ class RateLimiter:
                     await self.revive()
 
     def _smaller_answered_since(self, moment: float, size: int) -> int:
-        """Return how many calls were answered since then, if they are enough and all much smaller; otherwise 0."""
+        """Return how many calls were answered since then, if there are enough and all are much smaller; otherwise 0."""
         sizes = [each for when, each in self._answered if when > moment]
         return len(sizes) if len(sizes) >= _MIN_ANSWERED and max(sizes) * _TIMES_LARGER < size else 0
 

@@ -115,6 +115,6 @@ class ApplicationCall:
             report_problem(str(error))
 
     def failed(self) -> None:
-        """Release the turn of a call that got no answer."""
+        """Release the number of a call that got no answer, for its retry."""
         if self._round is not None:
             self._round.release_turn(self._question_digest, self._turn)

@@ -161,7 +161,7 @@ def _description(asked: Mapping[str, Any]) -> str:
 
 
 def _lines(asked: Mapping[str, Any]) -> list[str]:
-    """Return a question as lines that can be compared. Each line of a long text is one of its own."""
+    """Return a question as lines that can be compared. Long texts are split into their lines."""
     return json.dumps(asked, indent=1, sort_keys=True).replace("\\n", "\\n\n").splitlines()
 
 

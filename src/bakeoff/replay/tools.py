@@ -107,7 +107,7 @@ class _RecordedTool:
     def recorded(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[list[Any]]:
         """Yield a list with the recorded result, or an empty one to which the caller appends the real result.
 
-        A call that raises is not recorded, unless its error is one of those that are.
+        A call that raises is not recorded, unless errors of its class are recorded.
         """
         store = active_store()
         if store is None:

@@ -309,7 +309,7 @@ class DoorParts:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A whole report. `tiles` are the key figures at the top of a page: label, value, explanation."""
+    """A complete report. `tiles` are the key figures at the top of a page: label, value, explanation."""
 
     title: Phrase
     sections: tuple[Section, ...]
@@ -417,7 +417,7 @@ def sparkline(shares: Sequence[float]) -> str:
 
 
 def frontier(points: tuple[Point, ...]) -> tuple[Point, ...]:
-    """Return the same points, marking those that no other beats in both y (higher) and x (lower).
+    """Return the same points, and mark those that no other point beats in both y (higher) and x (lower).
 
     These are the efficient subjects: no other scored as much for less.
     """

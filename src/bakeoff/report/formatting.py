@@ -83,7 +83,7 @@ def cost(dollars: float | None, *, estimated: bool = False) -> str:
 
 
 def token_count(tokens: int, *, estimated: bool = False) -> str:
-    """Return a number of tokens. None at all means that nobody counted them."""
+    """Return a number of tokens; 0 means that they were not counted."""
     return f"{'≈ ' if estimated else ''}{tokens:,}" if tokens else UNKNOWN
 
 

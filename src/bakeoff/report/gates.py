@@ -63,7 +63,7 @@ GATE_TONES: "Mapping[GateState, Tone]" = {
 
 
 class GateDecision(NamedTuple):
-    """The result of a gate and the reason for it, which holds the warning of a gate that passed nevertheless."""
+    """The result of a gate and its reason, which includes the warning of a gate that passed."""
 
     state: GateState
     sentence: str
@@ -84,7 +84,7 @@ class GateDecision(NamedTuple):
 
 
 def undecided(sentence: str) -> GateDecision:
-    """Return the decision about a run that lacks something, whatever its evidence would say."""
+    """Return the decision for an incomplete run, whatever its evidence."""
     return GateDecision(GateState.UNDECIDED, sentence)
 
 
@@ -103,7 +103,7 @@ class GateResult(FrozenModel):
 
     @property
     def word(self) -> str:
-        """Return the result in a word; what is not passed is loud."""
+        """Return the result in a word, in capitals unless the gate passed."""
         return self.state.value if self.met else self.state.upper()
 
 
@@ -144,7 +144,7 @@ class GateRule(NamedTuple):
 
 
 class Allowance(NamedTuple):
-    """The number or share of cases that may be undecided before a gate is."""
+    """The number or share of cases that may be undecided without making the gate undecided."""
 
     most: float = 0
     is_share: bool = False
@@ -160,7 +160,7 @@ class Allowance(NamedTuple):
         return cls(share, is_share=True)
 
     def covers(self, missing: int, planned: int) -> bool:
-        """Tell whether so many of the planned ones may be missing."""
+        """Tell whether this many of the planned cases may be missing."""
         return missing <= (self.most * planned if self.is_share else self.most)
 
     def __str__(self) -> str:
@@ -253,7 +253,7 @@ def kept_decision(gates: Sequence[GateResult], ledger: Ledger) -> GateDecision:
 
 
 def _warning(evidence: GateEvidence) -> str:
-    """Warn if single cases are certainly worse, or all that changed are, and yet no regression is shown."""
+    """Warn if single cases, or all changed cases, are certainly worse although no regression is shown."""
     known = [ruling.within for _, ruling in evidence.comparisons if ruling.within is not None]
     option = f"{evidence.option.replace('allow-undecided', 'gate')} no-new-failures"
     if broken := sorted({case for each in known for case in each.broken}):

@@ -85,7 +85,7 @@ class HistoryRun(FrozenModel):
 
 
 class SubjectHistory(FrozenModel):
-    """One subject over all runs; `change` counts only the runs that are judged."""
+    """One subject over all runs; the indices in `change` count only the judged runs."""
 
     subject: str
     runs: tuple[HistoryRun, ...]

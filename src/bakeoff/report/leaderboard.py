@@ -123,16 +123,16 @@ class _Candidate:
 
     @property
     def whole(self) -> bool:
-        """Tell whether it ended, and enough of its trials were scored to stand for the subject."""
+        """Tell whether the run ended and enough of its trials were scored to represent the subject."""
         summary = self.summary
         ended = not summary.missing and not summary.verdicts.get(Verdict.BUDGET)
         return ended and summary.scored + summary.not_needed >= _ENOUGH * summary.planned
 
     @property
     def completeness(self) -> int:
-        """Return 2 if all was run, 1 if too little is missing to matter or more was not needed, else 0.
+        """Return 2 if all was run, 1 if little is missing or the rest was not needed, else 0.
 
-        Less never replaces more.
+        A lower level never replaces a higher one.
         """
         return 2 if not (self.summary.ledger.undecided or self.summary.not_needed) else int(self.whole)
 
@@ -238,7 +238,7 @@ def _comparable(runs: Sequence[_Candidate]) -> list[list[_Candidate]]:
 
 
 def _likely_contents(runs: Iterable[_Candidate], origin: Origin) -> dict[str, CaseKey]:
-    """Return, for each id of a case, the content that most runs from there have for it."""
+    """Return, for each case id, the content that most runs of the same origin have."""
     contents: dict[str, Counter[CaseKey]] = {}
     for run in runs:
         if run.source.description.content_known and origin.is_comparable(run.source.plan.origin):
@@ -505,7 +505,7 @@ def _notes(entries: Sequence[LeaderboardEntry]) -> Iterator[Phrase]:
 
 
 def unfinished_notes(entries: Sequence[LeaderboardEntry]) -> Iterator[Phrase]:
-    """Say of each subject without a complete run how much of it counts."""
+    """Report for each subject without a complete run how much of it counts."""
     for entry in entries:
         if entry.passed_over:
             runs = count_of(entry.passed_over, "later run lacks", "later runs lack")

@@ -34,7 +34,7 @@ def why_unscored(record: Record) -> str:
 
 
 def failure_class(record: Record) -> str:
-    """Return the class that a scorer names; else the type of the error, or the scorers whose score is below 1."""
+    """Return the failure class from a scorer; else the type of the error, or the scorers with a score below 1."""
     named = (score.metadata.get("failure_class") for score in record.scores)
     if called := next((name for name in named if isinstance(name, str) and name), None):
         return visible(called, 80)

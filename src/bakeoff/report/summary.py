@@ -69,7 +69,7 @@ def is_control(spec: SubjectSpec, *, bound: bool) -> bool:
 
 
 def losses_of(subjects: "Iterable[SubjectSummary]") -> dict[str, Losses]:
-    """Return the finished trials of each subject, and how many of them were lost in ways that it might bring about.
+    """Return the finished trials of each subject, and how many of them were lost in ways that it might cause.
 
     Controls are left out, because they are not compared.
     """
@@ -248,9 +248,9 @@ class Summary(FrozenModel):
 
     @property
     def complete(self) -> bool:
-        """Tell whether every planned trial that is needed was scored, without those of controls.
+        """Tell whether every needed trial was scored, apart from those of controls.
 
-        A run that has decided needs no more.
+        A decided run needs no more trials.
         """
         if self.comparisons is not None and self.comparisons.decided:
             return True
@@ -273,12 +273,12 @@ class Summary(FrozenModel):
 
     @property
     def all_passed(self) -> bool:
-        """Tell whether nothing failed. Controls do not count: they are there to show what the cases can tell."""
+        """Tell whether nothing failed. Controls do not count: they only test the cases."""
         return not any(subject.failed for subject in self.subjects if not subject.control)
 
     @property
     def outcome(self) -> Outcome:
-        """Return the verdict on the whole run, by the rule of the exit codes. Of controls alone there is none.
+        """Return the verdict on the whole run, by the rule of the exit codes. A run of controls alone has none.
 
         A run whose trials were not all tried has no exit code yet: it can be resumed.
         """
@@ -326,13 +326,13 @@ class CaseVerdicts:
         return True
 
     def of(self, subject: str, case: str) -> CaseVerdict:
-        """Return the verdict of a case; it is None in full where no round was collected."""
+        """Return the verdict of a case; an empty one if no round was collected."""
         rule = self._rules.get(case, self._default)
         rounds = self._rounds.get((subject, case), ())
         return case_verdict(rule, rounds, self._planned) if rule else CaseVerdict(None)
 
     def of_subject(self, subject: str) -> Iterator[tuple[str, Verdict | None, list[float]]]:
-        """Yield the cases that rounds of a subject were collected of: verdict, and the numbers behind the score."""
+        """Yield the cases of a subject with collected rounds: the verdict, and the numbers behind the score."""
         for (name, case), rounds in self._rounds.items():
             if name == subject and (rule := self._rules.get(case, self._default)):
                 yield case, self.of(subject, case).verdict, case_values(rule, rounds)
@@ -578,7 +578,7 @@ class RunTally:
 
 
 def _shards_of(plan: Plan) -> ShardsHere | None:
-    """Return which shards a plan is; those that have no case lack nothing."""
+    """Return the shards of a plan that are here, or None if it is whole. Shards without cases count as here."""
     if (shard := plan.shard) is None:
         return None
     empty = range(len(shard.numbers_with_cases) + 1, shard.of + 1)

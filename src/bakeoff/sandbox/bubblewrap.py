@@ -1,4 +1,4 @@
-"""Run commands with bubblewrap: no network, and nothing of the machine but a read-only system."""
+"""Run commands with bubblewrap: without a network, and with only a read-only view of the system."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Hide the figures of the machine in /proc from graded commands: what one run moves, another one could read.
+"""Hide the figures of the machine in /proc from graded commands, so that two runs cannot communicate by them.
 
 The files that programs need to know the size of the machine are replaced by others that say the same in every run.
 """

@@ -1,8 +1,8 @@
 """Plan the private view of the file system that the supervisor sets up when we are root.
 
-A command that runs as a user who owns nothing cannot reach a toolchain below a folder such as a 0700 home. Such a
-folder is covered by an empty one in a mount namespace of the command, and only what the command needs is bound back to
-its original path.
+A command that runs as another user cannot reach a toolchain below a private folder such as a 0700 home. Such a folder
+is covered by an empty one in a mount namespace of the command, and only what the command needs is bound back to its
+original path.
 """
 
 from collections.abc import Iterable, Mapping

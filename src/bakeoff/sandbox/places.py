@@ -56,17 +56,17 @@ class UserLease:
         _held_here.add(self._key)
 
     def note(self, folder: Path | None) -> None:
-        """Write down the folder that the user owns, or None once it has been removed."""
+        """Record the folder that the user owns, or None once it has been removed."""
         os.ftruncate(self._descriptor, 0)
         os.pwrite(self._descriptor, os.fsencode(folder) if folder else b"", 0)
 
     def noted(self) -> Path | None:
-        """Return the folder that was written down last, maybe by a process that crashed; None if there is none."""
+        """Return the last recorded folder, maybe of a process that crashed; None if there is none."""
         content = os.pread(self._descriptor, 4096, 0)
         return Path(os.fsdecode(content)) if content else None
 
     def close(self) -> None:
-        """Give the user back."""
+        """Release the user."""
         descriptor, self._descriptor = self._descriptor, -1  # its number may soon be that of another file
         _held_here.discard(self._key)
         os.close(descriptor)
@@ -283,7 +283,7 @@ def remove_place(root: Path, lease: UserLease | None) -> None:
 
 
 def keep_place(root: Path, lease: UserLease | None) -> None:
-    """Keep the folders for people to look at, out of reach of the user's next holder."""
+    """Keep the folders for inspection, out of reach of the next holder of the user."""
     if lease is not None:
         subprocess.run(
             ["chown", "-R", "--no-dereference", str(os.geteuid()), "--", root], check=True, capture_output=True
@@ -417,7 +417,7 @@ def graded_files(case: Case, artefacts: Mapping[str, str]) -> dict[str, str]:
 
 
 def _beside(files: Mapping[str, str], stronger: Iterable[str]) -> dict[str, str]:
-    """Return the files that can lie in one folder with the stronger ones."""
+    """Return the files that do not collide with the stronger ones."""
     taken = {PurePosixPath(name) for name in stronger}
     folders = {parent for path in taken for parent in path.parents}
     return {

@@ -86,7 +86,7 @@ def private_view(
 def _view_of_any_place(
     parent: Path, readable: tuple[Path, ...], hidden: tuple[Path, ...], shared: tuple[Path, ...]
 ) -> str:
-    """Return the mounts as JSON, for a place with the name `ANY`. They take long to plan, and differ only in that."""
+    """Return the mounts as JSON, for a place with the name `ANY`. Planning is slow, and only this name differs."""
     root = parent / ANY
     emptied = {str(path.resolve()): Path(os.devnull) for path in hidden if path.is_file()}
     return json.dumps(

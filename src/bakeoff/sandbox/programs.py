@@ -64,7 +64,7 @@ def _homes() -> list[Path]:
 def check_shown(command: Command) -> None:
     """Raise InfraError if a sandbox would show a home, what lies around it, or what lies around the current folder.
 
-    A person may name what lies around the current folder, but no home.
+    Users may name folders around the current folder, but not a home.
     """
     try:
         around_here: Sequence[Path] = Path().resolve().parents
@@ -273,7 +273,7 @@ def environment(inside: Place, command: Command) -> dict[str, str]:
 
 
 def passed_on(command: Command) -> dict[str, str]:
-    """Return what a command learns of the host's language and time: nothing if it is graded."""
+    """Return the language and time variables for a command: fixed ones if it is graded, else the host's."""
     return dict(FIXED) if command.graded else inherited(os.environ)
 
 

@@ -47,7 +47,7 @@ def available() -> list[SandboxStatus]:
 
 
 def guarantees(sandbox: Sandbox) -> str:
-    """Say what holds here for commands of a sandbox; empty for `docker`, which has limits of its own."""
+    """Describe the guarantees for commands of a sandbox; empty for `docker`, which has its own limits."""
     if isinstance(sandbox, ProcessSandbox):
         return f"{kernel_means().sentence()}; the network is this machine's"
     return kernel_means().sentence() if isinstance(sandbox, BubblewrapSandbox) else ""

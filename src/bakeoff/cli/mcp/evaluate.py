@@ -117,7 +117,7 @@ def _write_combined(files: Iterable[Path], ended: "Mapping[Path, EndedRun]", rep
 
 
 def _parted(suites: "Sequence[SelectedSuite]", selection: SelectionFlags) -> "list[SelectedSuite]":
-    """Return the suites with the cases that were asked for, without those that have no case in the shard."""
+    """Return the suites with the requested cases, without suites that have no case in the shard."""
     largest = max((len(selected.plan.cases) for selected in suites), default=0)
     kept: list[SelectedSuite] = []
     for selected in suites:
@@ -173,7 +173,7 @@ def servers_in(runner: asyncio.Runner) -> Iterator[AsyncExitStack]:
 
 
 def _print_states(files: Iterable[Path], ended: "Mapping[Path, EndedRun]", ending: EndingFlags) -> None:
-    """Print what became of each suite, after the tables of all."""
+    """Print the result of each suite, after all tables."""
     honest = EndingFlags(fail_under=ending.fail_under, allow_undecided=ending.allow_undecided)
     # a suite that failed is called so, also with --exit-zero
     codes = {file: ended[file].exit_code(honest) if file in ended else None for file in sorted(files)}

@@ -68,7 +68,7 @@ class AgentStatus(FrozenModel):
 
 
 async def agent_statuses(agents: Mapping[str, AgentDefinition], sandbox: Sandbox) -> list[AgentStatus]:
-    """Return what this machine has of each agent. Each that is installed is asked for its version in the sandbox."""
+    """Return the state of each agent on this machine. Installed agents are asked for their version in the sandbox."""
     image = sandbox if isinstance(sandbox, DockerSandbox) else None
     room = asyncio.Semaphore(_AT_ONCE)
     environment = read_environment()

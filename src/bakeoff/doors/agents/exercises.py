@@ -56,13 +56,13 @@ def is_shown(name: str, declared: Collection[str]) -> bool:
 
 
 def is_private(name: str) -> bool:
-    """Tell whether a file lies where a track or a tool keeps its own things, whatever the exercise declares."""
+    """Tell whether a file is in a place of the track or of a tool, whatever the exercise declares."""
     folders = PurePosixPath(name).parts[:-1]
     return any(part.startswith(".") or part in PASSED_OVER for part in folders)
 
 
 def undeclared_solution(files: Collection[str], tests: Collection[str], track: Track) -> list[str]:
-    """Return the stubs to fill in, for an exercise that declares none: sources that are neither tests nor tools'."""
+    """Return the stubs of an exercise that declares none: sources that belong neither to tests nor to tools."""
     return [
         name
         for name in _in_folders(files, SOURCE_FOLDERS)

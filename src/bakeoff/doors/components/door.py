@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 def _hostile(name: str, case: Case) -> Submission:
-    """Hand in the hostile solution of this name, or an empty one if there is none in the language of the case."""
+    """Submit the hostile solution of this name, or an empty one if the language of the case has none."""
     graded = graded_case(case)
     attack = solution_in_turn(graded) if name == IN_TURN else attack_on(graded, name)
     files = attack.files(graded) if isinstance(attack, HostileSolution) else {}
@@ -162,7 +162,7 @@ def _sizes(records: Sequence[Record]) -> dict[str, int]:
 
 
 def wrong_answers(suite: ComponentSuite) -> list[WrongAnswer]:
-    """Return the answers that must fail: nothing, and the wrong answer that a suite may bring."""
+    """Return the answers that must fail: an empty one, and the wrong answer of the suite if it has one."""
     file, why = suite.component_file, "the wrong answer passes: no test finds what is wrong with it"
     empty = WrongAnswer("empty", {file: ""}, "an empty answer passes: its tests measure nothing")
     return [empty] if suite.wrong is None else [empty, WrongAnswer("wrong", {file: suite.wrong}, why)]
@@ -182,7 +182,7 @@ async def verify_suites(
 async def gradable_suites(
     suites: Sequence[ComponentSuite], say: Say
 ) -> tuple[tuple[ComponentSuite, ...], tuple[str, ...]]:
-    """Return the suites that can be graded here, and a sentence about those that need Node or a browser in vain.
+    """Return the suites that can be graded here, and a sentence about those that lack Node or a browser.
 
     Raise `UsageError` if none can be graded. The first time takes a while, as packages are installed.
     """

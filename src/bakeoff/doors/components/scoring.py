@@ -56,7 +56,7 @@ async def score_component(case: GradedCase, given: ScoreInput) -> Score:
 
 
 def missing_submission(transcript: Transcript) -> str:
-    """Return why there is no component. A refused call is another mistake than no call at all."""
+    """Return why there is no component. A refused call and a missing call are different mistakes."""
     refused = [call.error for call in transcript.tool_calls if call.name == RESULT_WRITE and call.error is not None]
     if not refused:
         return f"no component was handed in: `{RESULT_WRITE}` was not called"

@@ -143,7 +143,7 @@ def _reference(directory: Path, written: Mapping[str, JsonValue]) -> str:
 
 
 def _expected_reference(directory: Path) -> str:
-    """Return the name of a reference that is missing, as the tests or the wrong answer tell it."""
+    """Guess the name of a missing reference from the tests or the wrong answer."""
     test = present_of(directory, TESTS)
     if test and (imported := _IMPORTED.search(text_of(directory / test))):
         return _REFERENCES[_IMPORTS[imported[1]]]

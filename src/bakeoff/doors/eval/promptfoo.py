@@ -331,7 +331,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def _unnamed(case: PromptCase) -> PromptCase:
-    """Return one of several cases of a test: its values tell it from the others."""
+    """Return one of several cases of a test, which differ in their values."""
     told = ", ".join(str(value) for value in case.variables.values() if _is_plain(value))
     return replace(case, name=f"{case.name}: {told}" if case.name else None)
 

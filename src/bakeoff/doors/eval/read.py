@@ -70,7 +70,7 @@ def _rest_of(value: dict[str, JsonValue], wrong: set[str]) -> EvalConfig:
 
 
 class _SuiteReader:
-    """Reads one configuration, and gathers its problems, also those that are known before."""
+    """Reads one configuration, and collects its problems and those already known."""
 
     def __init__(self, placed: PlacedYaml, config: EvalConfig, problems: Sequence[str] = ()) -> None:
         self.placed, self.config = placed, config

@@ -41,7 +41,7 @@ def _keys(value: Any, key: Key = ()) -> Iterator[Key]:
 
 
 class PlacedRow(PlacedYaml):
-    """A row whose keys all have one place: its file is already the whole place, with the line."""
+    """A row whose keys all have one place, which is already complete with file and line."""
 
     def where(self, key: Key) -> str:  # noqa: ARG002 - all keys have the same place
         """Return the file and the line of the row, for messages."""
@@ -116,7 +116,7 @@ def dataset_rows(folder: Path, split: str | None) -> Iterator[DataRow]:
 
 
 def _names(given: Any) -> list[str]:
-    """Return names of a data set's own files: plain ones, so that none leads out of its folder."""
+    """Return names of files of a data set. Only plain names are accepted, so that none leads out of its folder."""
     names = [str(each) for each in given or ()]
     if wrong := [name for name in names if Path(name).name != name or name in (".", "..")]:
         raise UsageError(f"{wrong[0]!r} is not the name of a file in the data set")

@@ -396,7 +396,7 @@ def config_problems(placed: PlacedYaml, config: SuiteConfig) -> Iterator[str]:
 
 
 def _model_problems(placed: PlacedYaml, config: SuiteConfig) -> Iterator[str]:
-    """Yield models that cannot be named so, that are listed twice, or that have settings and are not tested."""
+    """Yield models with invalid names, models listed twice, and models with settings that are not tested."""
     for at, name in enumerate(config.modelsToTest):
         yield from _name_problems(placed, ("modelsToTest", at), name)
         if not name.isprintable():

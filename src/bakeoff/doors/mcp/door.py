@@ -119,7 +119,7 @@ class McpDoor(Door):
         return replace(written, text=tuple(blocks))
 
     def places(self, plan: Plan) -> Mapping[str, tuple[str, int]]:
-        """Return file and line of each case, or none if the file is gone or was changed for the worse."""
+        """Return file and line of each case, or none if the file is gone or can no longer be read."""
         from bakeoff.doors.mcp.suites import case_places
 
         return case_places(Path(self.settings_of(plan).file))

@@ -48,7 +48,7 @@ def unknown_tools(suite: McpSuite, tools: Iterable[ServerTool], only: Container[
 
 
 def unknown_offers(suite: McpSuite, tools: Iterable[ServerTool], only: Container[int] | None = None) -> list[str]:
-    """Return a sentence with its place for each tool that a case offers and no server has, or wants and not offers."""
+    """Return a sentence with its place for each offered tool that no server has, or expected tool not on offer."""
     known = {name for tool in tools for name in (tool.name, f"{tool.server}/{tool.name}")}
     found: list[str] = []
     for at, case in _selected(suite, only):

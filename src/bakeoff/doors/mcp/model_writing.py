@@ -78,7 +78,10 @@ async def reworded(
 
 @asynccontextmanager
 async def _writer(model: str, key: str, environment: Mapping[str, str]) -> AsyncIterator[Write]:
-    """Open a model that answers with `{key: text}`. Embedded models are bound to that form; others are only told."""
+    """Open a model that answers with `{key: text}`.
+
+    Embedded models are constrained to that form; other models are only asked for it.
+    """
     asked = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))[key]
     longest = asked["max_length"]
     options: dict[str, Any] = {"model": model, "system": asked["system"], "temperature": asked["temperature"]}

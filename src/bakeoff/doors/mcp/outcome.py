@@ -95,8 +95,8 @@ class CallOutcome:
 def outcome_of(plan: Plan, records: Iterable[Record], settings: McpPlanSettings) -> CallOutcome:
     """Compute the outcome of all cells. `records` must contain the latest record of each trial once.
 
-    A cell that was not run because its comparisons were decided before is left out, like one that was not selected.
-    One that was begun by then counts with the rounds that it has.
+    A cell that was not run because its comparisons were decided before is left out, like one that was not selected. A
+    cell that had been started counts with its rounds.
     """
     found: dict[tuple[str, str], list[Record]] = {}
     tally = RunTally(plan)

@@ -238,7 +238,7 @@ async def prepare(selected: SelectedSuite, stack: AsyncExitStack | None = None) 
 
 
 def _remarks(suite: McpSuite, tools: Sequence[ServerTool]) -> Iterator[str]:
-    """Yield what a user should know before the run: nothing of it is an error."""
+    """Yield notes for the user before the run; none of them is an error."""
     config = suite.config
     if config.passThreshold is None:
         yield f"{suite.file}: passThreshold is not set: every round must pass"

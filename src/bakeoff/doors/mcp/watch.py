@@ -160,7 +160,7 @@ def _with_tools_hash(plan: Plan, tools_hash: str) -> Plan:
 
 
 def wanted_tools(expected: JsonValue) -> Iterator[str]:
-    """Yield the tools of all calls that a case expects, wherever they stand: in alternatives and turns, too."""
+    """Yield the tools of all expected calls of a case, including alternatives and turns."""
     if isinstance(expected, list):
         for each in expected:
             yield from wanted_tools(each)
@@ -175,7 +175,7 @@ def wanted_tools(expected: JsonValue) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class CycleDoor(Door):
-    """Print the answers of a cycle and what became of its cells, and write the page of the watch."""
+    """Print the answers and cells of a cycle, and write the page of the watch."""
 
     selection: Selection
     page: Path

@@ -79,7 +79,7 @@ class EvalSubject:
 
 
 def _called(function: Call) -> Any:
-    """Call a sync function, and read the generator that it returns, where it blocks nothing else."""
+    """Call a sync function, and read the generator that it returns. The caller does this in a thread."""
     answer = function()
     return joined(list(answer)) if inspect.isgenerator(answer) else answer
 
@@ -170,7 +170,7 @@ class SuiteScorer:
 
     @property
     def keeps_names(self) -> bool:
-        """Tell whether the names in its scores count: those of a function, but not of a scorer with a name."""
+        """Tell whether the names in its scores are used: for functions, but not for scorers with a name."""
         return getattr(self.function, "name", None) is None
 
     @property
@@ -208,7 +208,7 @@ def named_scorers(functions: Iterable[Callable[..., Any]], *, offline: bool = Fa
 
 
 def digests_of(functions: Iterable[Callable[..., Any]]) -> dict[str, str]:
-    """Return what tells each scorer from one that scores in another way, by its name."""
+    """Return the identity of each scorer, by its name: it differs for scorers that score in another way."""
     return {name: scorer_digest(one.function) for name, one in named_scorers(functions).items()}
 
 
@@ -223,7 +223,7 @@ def refuse_incomplete(scorers: Mapping[str, Scorer]) -> None:
 
 
 async def preload(scorers: Mapping[str, Scorer]) -> None:
-    """Import what the scorers need before the first case, beside the loop."""
+    """Import what the scorers need before the first case, in a thread."""
     for scorer in scorers.values():
         if isinstance(scorer, SuiteScorer) and (needed := getattr(scorer.function, "preload", None)):
             await asyncio.to_thread(needed)

@@ -101,7 +101,7 @@ def _line(collector: Any, suite: EvalSuite) -> int | None:
 
 
 def warn_of_uncollected() -> None:
-    """Warn of suites in the collected files that pytest has not found under a name of a test."""
+    """Warn of suites in the collected files whose names pytest does not collect as tests."""
     made, files = list(MADE), set(FILES)
     MADE.clear()
     FILES.clear()

@@ -100,7 +100,7 @@ def read_gates(config: pytest.Config) -> "SuiteGates":
 
 
 def _refuse_misleading(config: pytest.Config, name: str) -> None:
-    """Refuse a file after a space that has led pytest to the configuration of another folder, or to none.
+    """Refuse an option value after a space if it made pytest use the configuration of another folder, or none.
 
     pytest looks for its configuration before it knows our options, next to everything that looks like a test path.
     """

@@ -81,7 +81,7 @@ class GatheredEvals:
         self._logged: tuple[object, Sequence[EvalOutcome]] = (None, ())
 
     def begin(self, nodeid: str) -> None:
-        """Forget what an earlier try of a test left without being logged."""
+        """Forget the unlogged outcomes of an earlier try of a test."""
         self._made.pop(nodeid, None)
 
     def add(self, nodeid: str, outcome: "EvalOutcome") -> None:
@@ -112,7 +112,7 @@ class GatheredEvals:
                 self.outcomes.add(outcome)
 
     def of(self, report: object) -> "Sequence[EvalOutcome]":
-        """Return the outcomes of the report that is being logged; none for any other."""
+        """Return the outcomes of the report that is being logged; nothing for other reports."""
         return self._logged[1] if self._logged[0] is report else ()
 
 

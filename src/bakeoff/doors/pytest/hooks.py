@@ -454,7 +454,7 @@ def _missed(outcomes: "Sequence[EvalOutcome]") -> bool:
 
 
 def _has_evals(nodeid: str, root: Path) -> bool:
-    """Tell whether a file that was skipped as a whole names what evals are written with."""
+    """Tell whether a file that was skipped as a whole uses the names with which evals are written."""
     try:
         text = (root / nodeid.partition("::")[0]).read_text(encoding="utf-8", errors="replace")
     except OSError:

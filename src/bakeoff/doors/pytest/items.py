@@ -68,7 +68,7 @@ class EvalItem(pytest.Function):
         report(self.config, outcome, case.errors)
 
     def _report_problem(self, problem: str, error: BaseException | None) -> None:
-        """Report a row that cannot be run, with what the user's code raised when it was asked for it."""
+        """Report a row that cannot be run, with the error that the user's code raised when the row was read."""
         if error is None:
             report(self.config, self._lost(problem), {})
             return

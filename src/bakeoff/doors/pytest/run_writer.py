@@ -84,7 +84,7 @@ class RunWriter:
         self._cases.setdefault(outcome.records[0].case, case)
 
     def _with_keys_of(self, case: Case, records: tuple[Record, ...]) -> tuple[Record, ...]:
-        """Return the records with the keys of a case or subject that has changed: they are found by these."""
+        """Return the records with the present keys of a changed case or subject, by which they are found."""
         subject = self._subjects.get(records[0].subject) or EMPTY_PLAN.subjects[0]
         trials = [EMPTY_PLAN.trial_of(case, subject, record.round, 0) for record in records]
         return tuple(
@@ -131,7 +131,7 @@ class RunWriter:
 
 
 def ignore_in_git(results: Path) -> None:
-    """Keep what pytest writes out of git, and nothing else, unless the folder has rules already."""
+    """Exclude what pytest writes from git, unless the folder already has rules."""
     if not (ignored := results / ".gitignore").exists():
         write_atomically(ignored, _IGNORED.format(name=EMPTY_PLAN.name).encode())
 

@@ -293,7 +293,7 @@ class EvalSession:
 def _xdist_schedule(config: pytest.Config) -> Callable[[], list[int]] | None:
     """Return a function that lists the items that xdist has given this worker, by index. None without xdist.
 
-    xdist keeps them in a queue that may be read under its lock; a queue without a lock tells nothing.
+    xdist keeps them in a queue that may be read under its lock. A queue without a lock is not read.
     """
     if not hasattr(config, "workerinput"):
         return None

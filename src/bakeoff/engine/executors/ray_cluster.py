@@ -92,7 +92,7 @@ def _connect(address: str | None) -> None:
 
 
 def _check_address(address: str | None) -> None:
-    """Raise UsageError at once where nothing answers: Ray itself would try for minutes."""
+    """Raise UsageError at once if nothing answers: Ray itself would try for minutes."""
     if address is None or address in ("auto", "local"):
         return
     place = address.removeprefix("ray://")

@@ -1,4 +1,4 @@
-"""Run trials on the nodes of a Ray cluster: one worker per node, and everything that must not be lost here.
+"""Run trials on the nodes of a Ray cluster: one worker per node. All state that must not be lost is here.
 
 The driver grants the slots of providers, counts the spending and assigns the trials. A worker that dies or is silent
 for too long is given up: its trials run again on others.
@@ -112,7 +112,7 @@ class _Held:
 
 
 class RayRunner:
-    """Run jobs on workers. To a `TrialPool`, it is what a `TrialRunner` is."""
+    """Run jobs on workers. A `TrialPool` uses it like a `TrialRunner`."""
 
     def __init__(self, local: TrialRunner, budget: Budget, order: Order) -> None:
         self.control = local.control

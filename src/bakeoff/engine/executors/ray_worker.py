@@ -194,7 +194,7 @@ class Worker:
         self._events.put(event)
 
     def poll(self) -> list[ToDriver]:
-        """Return what there is to tell, as soon as there is something."""
+        """Wait for messages to the driver, and return them."""
         with suppress(Empty):
             found = [self._events.get(timeout=POLL_SECONDS)]
             while True:
@@ -386,7 +386,7 @@ class _SharedSlots:
         self.asked: dict[int, asyncio.Future[None]] = {}
 
     def of(self, provider: str, most: int) -> CallSlots:
-        """Return the slots of one provider, of which all workers together get `most` at a time."""
+        """Return the slots of one provider. All workers together get `most` of them at a time."""
         return _RemoteSlots(self, provider, most)
 
     def granted(self, number: int) -> None:

@@ -182,7 +182,7 @@ class SuiteReader:
         return not free and all(any(each.fullmatch(name) for each in fits) for name in calls)
 
     def resolved(self, operand: Operand, within: Node) -> Operand:
-        """Return what a variable of a test is bound to, if an operand is one, or else the operand."""
+        """Return the value of an operand that is a variable of a test; any other operand unchanged."""
         seen = set[str]()
         while operand and (name := span(operand).lstrip("&*")).isidentifier() and name not in seen:
             seen.add(name)

@@ -123,7 +123,7 @@ async def _serve(server: uvicorn.Server, listening: socket) -> None:
 def _report(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     """Report an exception, but not the one of a read from llama.cpp that was cancelled as its answer came.
 
-    anyio sets the result of such a read although it is cancelled already. That does no harm.
+    anyio sets the result of such a read although it is already cancelled, which is harmless.
     """
     if not isinstance(context.get("exception"), asyncio.InvalidStateError):
         loop.default_exception_handler(context)

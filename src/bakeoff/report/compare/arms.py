@@ -184,7 +184,7 @@ def subject_names(source: Source) -> str:
 def labelled_judgements(
     source: Source, plan: Plan, keys: Mapping[str, CaseKey], *, only_labelled: bool = False
 ) -> Judgements:
-    """Return where the judged trials of a source are to be collected, with the labels that its run has."""
+    """Return a collector for the judged trials of a source, with the labels of its run."""
     labels = read_labels(RunFolder(source.path).labels_file) if source.path.is_dir() else NO_LABELS
     return Judgements(plan, labels, keys=keys, only_labelled=only_labelled)
 
@@ -265,7 +265,7 @@ def judged_by(
     """Return how these cases of a plan are scored and judged. Scores mean the same only where all of this is the same.
 
     The judge is an option of its scorer. The number of rounds matters where a rule makes one score of all of them.
-    `names` are those of the scorers, where the plan does not tell which of them score these cases.
+    `names` are the names of the scorers, for plans that do not say which of them score these cases.
     """
     chosen = [case for case in plan.cases if keys[case.id] in cases]
     own = {case.id: [one.digest for one in case.scorers] for case in chosen if case.scorers is not None}
@@ -314,7 +314,7 @@ class RunPair:
 
     @property
     def judged_differently(self) -> tuple[Mismatch, ...]:
-        """Return the differences with which scores of the cases that both have mean different things."""
+        """Return the differences because of which scores of shared cases have different meanings."""
         if not self.content_known:
             thresholds = [str(arm.plan.threshold) for arm in (self.old, self.new)]
             return (Mismatch("threshold", *thresholds),) if thresholds[0] != thresholds[1] else ()
@@ -348,7 +348,7 @@ class RunPair:
 
     @property
     def without_threshold(self) -> set[str]:
-        """Return the cases that neither pass nor fail on one of both sides."""
+        """Return the cases without a pass or fail on at least one side."""
         return self.old.without_threshold | self.new.without_threshold
 
     def _keyed(self, found: Mapping[CaseKey, Value]) -> Mapping[CaseKey, Value]:

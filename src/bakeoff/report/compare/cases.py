@@ -39,7 +39,7 @@ class Side(FrozenModel):
 
 
 class CaseChange(FrozenModel):
-    """One case in both arms, and what became of its score."""
+    """One case in both arms, and the change of its score."""
 
     case: str
     outcome: Outcome

@@ -284,7 +284,7 @@ def plotted_difference(label: str, compared: Comparison, verdict: GateVerdict) -
 
 
 def _chapter(report: CompareReport, chapter: _Chapter) -> Iterator[Section]:
-    """Yield the sections of a pair; where there are several pairs, all in one that can be closed."""
+    """Yield the sections of a pair; with several pairs, all in one section that can be collapsed."""
     first, *others = _pair_sections(report, chapter)
     if not chapter.several:
         yield from (first, *others)
@@ -354,7 +354,7 @@ def _how_compared(pair: PairReport) -> Iterator[str]:
 
 
 def _by_labels(judged: CalibratedPair) -> str:
-    """Say what labels make of the difference in the eyes of a judge."""
+    """Describe the difference after correction by labels."""
     judge = f"the judge {visible(repr(judged.scorer), 60)}"
     found = judged.corrected
     if found is None:

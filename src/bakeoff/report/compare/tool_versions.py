@@ -159,7 +159,7 @@ def _of_tool(plan: Plan, tool: str, cells: tuple[Cells, Cells]) -> tuple[Cells, 
 
 
 def _label(change: ToolChange) -> str:
-    """Return the tool of a change by its present name, or nothing."""
+    """Return the present name of the changed tool, or an empty text."""
     if change.part != "tool":
         return ""
     return tool_label(change.server, change.renamed or change.name)
@@ -178,7 +178,7 @@ def _decision(
 
 
 def _with_decided_tools(overall: Comparison, ruling: GateJudgement, tools: Sequence[ToolPoints]) -> GateJudgement:
-    """Return the ruling with the tools that it does not show: one that got worse, or better where nothing is shown."""
+    """Add the tools that the decision does not mention: those that got worse, or better if nothing is shown."""
     worse, better = (
         [one for one in tools if one.ruling.verdict is verdict]
         for verdict in (GateVerdict.REGRESSED, GateVerdict.IMPROVED)

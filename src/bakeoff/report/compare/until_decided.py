@@ -61,7 +61,7 @@ class _FollowedTrial:
 
 
 class FollowedComparisons:
-    """Follow comparisons case by case, and tell which trials can still decide anything. Callers choose the keys."""
+    """Follow comparisons case by case, and decide which trials are still needed. Callers choose the keys."""
 
     def __init__(self, margin: float | None) -> None:
         self.margin = margin

@@ -64,7 +64,7 @@ def compare_subjects(cells_of: CellsOf, before: str, after: str, *, level: float
 
 
 def treatment_effects(plan: Plan, summary: Summary, cells_of: CellsOf) -> tuple[Effect, ...]:
-    """Compare every treated subject with its base. All comparisons of a run together are wrong in 5 % of runs."""
+    """Compare every treated subject with its base. The error rate of all comparisons of a run together is 5 %."""
     specs = [spec for spec in plan.subjects if spec.base is not None]
     numbers = {one.subject: one for one in summary.subjects}
     made = []
@@ -257,7 +257,7 @@ def score_groups(groups: Mapping[str, Sequence[str]], cells_of: CellsOf, subject
 def compare_groups(
     groups: Mapping[str, Mapping[str, str]], cells_of: CellsOf, subjects: Sequence[str]
 ) -> Iterator[str]:
-    """Yield a sentence about each two groups, over all subjects, at 5 % for each pair.
+    """Yield a sentence about each pair of groups, over all subjects, at 5 % for each pair.
 
     `groups` has the id of each case by a name that pairs it with cases of other groups. A case counts if every subject
     has a score for it.
@@ -295,7 +295,7 @@ def tags_of(case: Case) -> list[str]:
 
 
 def useful_tags(plan: Plan) -> dict[str, list[str]]:
-    """Return the cases of each tag that says something: not one of a single case, nor one that every case has."""
+    """Return the cases of each informative tag: one that neither a single case nor every case has."""
     found: dict[str, list[str]] = {}
     for case in plan.cases:
         # A cluster says which cases belong together, and not what they are about.

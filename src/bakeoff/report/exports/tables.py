@@ -1,8 +1,8 @@
 """Write a run as CSV or Parquet: one row for each finished trial. The names of the columns are stable.
 
-A CSV is one that a spreadsheet shows and never executes. A text stays on its line: control characters are escaped as in
-Python, and backslashes are doubled, so that different texts stay different. Data is JSON, and stays valid JSON if it
-has to be cut. Parquet needs the extra `parquet`; its rows are written in groups that fit in memory.
+A CSV never contains formulas that a spreadsheet would execute. A text stays on its line: control characters are escaped
+as in Python, and backslashes are doubled, so that different texts stay different. Data is JSON, and stays valid JSON if
+it has to be cut. Parquet needs the extra `parquet`; its rows are written in groups that fit in memory.
 """
 
 import csv

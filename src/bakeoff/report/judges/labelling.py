@@ -148,7 +148,7 @@ def draw(folder: RunFolder, plan: Plan, scorer: str | None, count: int | None) -
 def _in_turn(groups: dict[tuple[str, int], list[Judgement]], most: int) -> Iterator[tuple[tuple[str, int], Judgement]]:
     """Yield one of each group in turn, in an order that looks random and is always the same.
 
-    Each turn is shuffled as well: the order must not tell the groups apart.
+    Each turn is shuffled as well, so that the order does not reveal the groups.
     """
     queues = [
         [(place, one) for one in sorted(ones, key=lambda one: fingerprint("draw", one.attempt_key))]

@@ -49,7 +49,7 @@ class TextCell:
 
 @dataclass(frozen=True, slots=True)
 class TextTable:
-    """A table as lines of text have room for it, and the notes that follow it."""
+    """A table fitted to the width, and the notes below it."""
 
     columns: tuple[Column, ...]  # with the titles to show
     rows: tuple[tuple[TextCell, ...], ...]

@@ -229,8 +229,8 @@ class MergedEvals:
 def merge_files(paths: Sequence[Path]) -> MergedEvals:
     """Merge the shards of one run as if they had been one.
 
-    A test that is in two files counts once if both have the same result, and is refused otherwise: nobody could tell
-    which result is right. So are shards of different evals, such as those of another `-k`.
+    A test that is in two files counts once if both have the same result, and is refused otherwise. Shards of different
+    evals, such as those of another `-k`, are refused too.
     """
     whole: dict[str, list[EvalOutcome]] = {}
     origin: dict[str, Path] = {}

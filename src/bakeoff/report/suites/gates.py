@@ -138,7 +138,7 @@ def _read_suite(outcomes: Iterable[EvalOutcome]) -> Arm:
 
 
 def _judge_suites(arms: Mapping[str, PairedArms], gates: SuiteGates) -> dict[str, JudgedPair]:
-    """Judge all suites together; those that were compared after every case keep the numbers that hold nevertheless."""
+    """Judge all suites together. Suites that were compared after every case keep their anytime-valid numbers."""
     undecided = {name: pair for name, pair in arms.items() if name not in gates.decided}
     judged = judge_pairs(undecided, margin=gates.rule.margin)
     for name in [name for name in arms if name in gates.decided]:
@@ -192,7 +192,7 @@ def _by_suite(outcomes: Iterable[EvalOutcome]) -> _Suites:
 
 
 def _sentences(judged: Mapping[str, JudgedPair]) -> list[str]:
-    """Say what is shown, the worst first; what all suites show together comes before those that show the same."""
+    """Return what is shown, the worst first; the joint result comes before single suites with the same verdict."""
     order = sorted(judged, key=lambda name: (_WORST_FIRST.index(judged[name].ruling.verdict), name != TOGETHER))
     said = []
     for name in order[: _MAX_NAMED + (TOGETHER in judged)]:

@@ -64,7 +64,7 @@ class Labelling:
         return len(self._drawn) - len(self._given)
 
     def give(self, place: int, choice: Choice, note: str) -> None:
-        """Keep a label for the answer that is shown now; one for another answer was sent twice, and is ignored."""
+        """Keep a label for the answer that is shown now. Ignore labels for other answers: they were sent twice."""
         if place == self.place:
             self._write(place, choice, note)
             self._given[place] = choice

@@ -108,7 +108,7 @@ def rank_agents(files: Iterable[AgentResult]) -> AgentsBoard:
 def _with_facts_of(row: RankedRow, entry: LeaderboardEntry) -> LeaderboardEntry:
     """Return the entry with the place of its run, and the proven and hidden tests of its result file.
 
-    If a part of the cost is unknown, all of it is, so that no agent looks cheap because of that.
+    If a part of the cost is unknown, the total is unknown, so that the agent does not look cheap.
     """
     facts: dict[str, Any] = {"proven_tests": row.proven_tests or entry.summary.proven_tests}
     found: dict[str, Any] = {"path": str(row.file.run_folder or row.file.path)}

@@ -104,7 +104,7 @@ class ExerciseResult(Attempt):
 
 
 def added_costs(usages: Sequence[TokenUsage]) -> float | None:
-    """Add up costs. A sum with an unknown cost is unknown, so that no agent looks cheap because of it."""
+    """Add up costs. A sum with an unknown cost is unknown, so that the agent does not look cheap."""
     costs = [usage.cost for usage in usages if usage.cost is not None]
     return sum(costs) if costs and len(costs) == len(usages) else None
 

@@ -54,7 +54,7 @@ def result_files(plan: Plan, records: Iterable[Record], run: str | None = None) 
 def outdated_files(folder: Path, files: Mapping[str, AgentsResult]) -> Iterator[Path]:
     """Return the files that a run wrote for the same subjects under other names.
 
-    A name has the time of the first trial, which is another one after resuming has replaced a lost trial.
+    A name contains the time of the first trial, which changes when resuming replaces a lost trial.
     """
     for result in files.values():
         prefix = file_name(result.metadata.model_copy(update={"timestamp": "*"})).removesuffix("_.json")
@@ -193,7 +193,7 @@ def _tokens(record: Record) -> TokenUsage | None:
 
 
 def _exercise(name: str, attempts: Sequence[Attempt], rounds: int) -> ExerciseResult:
-    """Return one attempt as it is. Several become their means, solved only if all are, with each attempt below."""
+    """Return a single attempt unchanged. Combine several: means, solved only if all are, and the attempts below."""
     if rounds == 1:
         return ExerciseResult(exercise=name, **dict(attempts[0]))
     values = {field: [getattr(attempt, field) for attempt in attempts] for field in Attempt.model_fields}

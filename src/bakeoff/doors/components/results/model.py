@@ -182,7 +182,7 @@ class Verification(FileObject):
 
     @property
     def reason(self) -> str:
-        """Return why it did not pass, as far as the file tells."""
+        """Return why it did not pass, if the file says so."""
         if self.value == 1.0:
             return ""
         refused = self.validation.errors if self.validation_failed and self.validation else ()

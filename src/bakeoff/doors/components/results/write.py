@@ -193,7 +193,7 @@ def verification_of(record: Record) -> Verification | None:
 
 
 def _never_graded(record: Record, sizes: Sizes) -> Verification | None:
-    """Return a verification without a passed test if the subject failed, or None if the failure was not its doing."""
+    """Return a verification without passed tests if the subject failed, or None if it was not its fault."""
     failure = record.failure
     if not record.verdict.counts or failure is None:
         return None

@@ -61,7 +61,7 @@ class Draft(FrozenModel):
 
 @dataclass(frozen=True, slots=True)
 class DraftRequest:
-    """The number of drafts for each tool, for confusable pairs, and for requests that no tool is for."""
+    """The number of drafts for each tool, for confusable pairs, and for requests that fit no tool."""
 
     per_tool: int = 2
     pairs: int = 3
@@ -231,7 +231,7 @@ def _likeness(pair: tuple[ServerTool, ServerTool]) -> float:
 
 
 def _own_words(one: ServerTool, other: ServerTool) -> list[str]:
-    """Return the words of a name that another lacks, or nothing if one of them is a verb, which the request says."""
+    """Return the words of a name that another lacks, or nothing if one is a verb, which the request contains."""
     others = {word.removesuffix("s") for word in name_words(other.name)}
     lacking = [word for word in name_words(one.name) if word.removesuffix("s") not in others]
     verbs = {verb for listed in wording()["verbs"].values() for verb in listed.split()}

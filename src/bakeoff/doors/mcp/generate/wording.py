@@ -97,7 +97,7 @@ def is_known(name: str, schema: JsonValue) -> bool:
 def request_for(
     tool: ServerTool, values: Mapping[str, JsonValue], prefixes: frozenset[str], taken: set[str], *, rest: bool = False
 ) -> str:
-    """Return a request that gives the values: one that gives nothing else away, and that no other tool has (`taken`).
+    """Return a request with the values that gives nothing else away and that no other tool has (`taken`).
 
     `prefixes` are words that the names of all tools of the server begin with. With `rest`, the call has further
     parameters, which the model may choose.
@@ -301,7 +301,7 @@ def _joined(phrases: Sequence[str]) -> str:
 
 
 def _assembled(opening: str, beside: bool, values: Mapping[str, JsonValue], tool: ServerTool) -> str:
-    """Return a request: the opening, the phrases of the values that it does not name, and the punctuation."""
+    """Return a request: the opening, the phrases of the values that are not in it yet, and the punctuation."""
     rest, text = dict(values), opening
     for name in values:
         place = f"{{{'_'.join(name_words(name))}}}"
@@ -318,7 +318,7 @@ def _assembled(opening: str, beside: bool, values: Mapping[str, JsonValue], tool
 
 
 def negatives(tools: Sequence[ServerTool], known: Sequence[JsonValue]) -> Iterator[str]:
-    """Yield requests that no tool is for: one about a value that a tool knows, then others."""
+    """Yield requests that fit no tool: one about a value that a tool knows, then others."""
     text = " ".join(chain.from_iterable((tool.name, tool.description) for tool in tools))
     used = set(name_words(text))
     start = sum(map(ord, text))

@@ -148,7 +148,7 @@ def write_current_page(folder: RunFolder, *, parts: Parts = no_parts) -> Path:
 
 
 def _page_key(made_from: str, page: Path) -> str:
-    """Include the page itself in the key: a page that came with a folder was not made here."""
+    """Include the page itself in the key, because a page that came with a folder was not made here."""
     return fingerprint(made_from, file_state(page))
 
 

@@ -234,7 +234,7 @@ def _json(data: Any) -> str:
 
 
 def _packed(name: str, text: str) -> bytes:
-    """Return JSON as gzip as base64, whose letters mean nothing to HTML."""
+    """Return JSON, compressed with gzip and encoded in base64, which is safe in HTML."""
     packed = base64.b64encode(gzip.compress(text.encode(errors="replace"), compresslevel=_LEVEL, mtime=0))
     return b'<script type="application/gzip" data-chunk="%s">%s</script>\n' % (name.encode("ascii"), packed)
 

@@ -192,7 +192,7 @@ def gates(data: RunData) -> Section | None:
 def failures(data: RunData, gate: str = "") -> Section:
     """Group the trials that did not pass by their reason. Controls fail on purpose: they are listed if alone.
 
-    Beside a gate that did not pass, nothing says that all is well.
+    If a gate did not pass, do not say that all is well.
     """
     only_controls = not data.summary.judged
     found = {kind: count for kind, count in data.failures.items() if only_controls or not kind.control}
@@ -320,7 +320,7 @@ class TrialTable:
         return self._numbers["trial"]
 
     def has_room(self, record: Record) -> bool:
-        """Count a trial to list. Return False if the page has too many of its kind already."""
+        """Count a trial to list. Return False if the page already has too many of its kind."""
         self._found[record.verdict.ok] += 1
         return self._found[record.verdict.ok] <= MAX_LISTED
 
