@@ -240,7 +240,7 @@ class _Recorder:
             self._exchange.keep(self._response, self._content())
 
     def _closed(self) -> None:
-        """Record a stream whose reader left after the last event, and none that was closed earlier."""
+        """Record a stream that its reader closed after the last event, but not one that was closed earlier."""
         if not self._over and _STREAM_DONE.search(self._content() or b""):
             self._complete()
         self._over = True

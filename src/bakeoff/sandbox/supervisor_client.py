@@ -316,7 +316,7 @@ def make_order(
 
 @dataclass(frozen=True, slots=True)
 class SupervisedProcess:
-    """A command that is talked to while it runs: its streams, and at the end the report of its supervisor."""
+    """A command with open streams: its input and output, and at the end the report of its supervisor."""
 
     stdin: asyncio.StreamWriter
     stdout: asyncio.StreamReader
@@ -358,7 +358,7 @@ async def supervised_process(order: Order, *, limit: int = CHUNK) -> AsyncIterat
 
 
 def open_pipes(count: int) -> list[tuple[int, int]]:
-    """Open all of them, or none where descriptors run out."""
+    """Open all of them, or none if there are not enough descriptors."""
     pipes: list[tuple[int, int]] = []
     try:
         while len(pipes) < count:

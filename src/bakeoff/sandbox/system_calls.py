@@ -131,7 +131,7 @@ def can_filter() -> bool:
 
 @cache
 def kernel_filters() -> bool:
-    """Return True if the kernel takes such programs. It is given none, and then finds the address wrong."""
+    """Return True if the kernel accepts such programs. The probe passes no program, and expects EFAULT."""
     if sys.platform != "linux":
         return False
     libc = ctypes.CDLL(None, use_errno=True)
@@ -184,7 +184,7 @@ def refusing_program(
 
 
 def _checks(rule: Rule) -> Iterator[bytes]:
-    """Yield the instructions that give the answer if one of the values fits, and else lead behind it."""
+    """Yield the instructions that give the answer if one of the values fits, and otherwise jump past it."""
     if rule.level is not None:
         yield _load(ARGUMENTS_AT + 8)
         yield _instruction(EQUAL, rule.level, 0, len(rule.values) + 2)

@@ -168,7 +168,7 @@ def translate_component(part: str) -> str:
 
 @contextlib.contextmanager
 def open_folder(root: Path) -> Iterator[int]:
-    """Open a folder. One of a place that what ran there has locked, removed or replaced is the subject's doing."""
+    """Open a folder. If a command has locked, removed or replaced a folder of its place, the subject is to blame."""
     descriptor = open_unlocked(root)
     try:
         yield descriptor
@@ -273,7 +273,7 @@ def _open(search: _FileSearch, folder: int, name: str, path: str, found: os.stat
 
 @contextlib.contextmanager
 def open_below(root: int, path: str) -> Iterator[int]:
-    """Open one file for reading. `root` is the descriptor of an open folder. Raise `OSError` if it is no plain file."""
+    """Open one file for reading. `root` is the descriptor of an open folder. Raise `OSError` if not a plain file."""
     *folders, name = path.split("/")
     with contextlib.ExitStack() as opened:
         folder = root
@@ -313,7 +313,7 @@ def _over_limits(search: _FileSearch, path: str, opened: os.stat_result) -> str:
 
 
 def _read(descriptor: int, size: int) -> bytes | None:
-    """Return the content of an open file; None when it is larger than it was."""
+    """Return the content of an open file; None if it has grown meanwhile."""
     content = bytearray()
     while len(content) <= size:
         chunk = os.read(descriptor, min(CHUNK, size + 1 - len(content)))

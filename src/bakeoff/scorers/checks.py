@@ -188,7 +188,7 @@ def _levenshtein(output: str, check: Check) -> str | None:
 
 
 def is_within(one: str, other: str, most: int) -> bool:
-    """Tell whether so many insertions, deletions and replacements of characters make one text the other."""
+    """Tell whether this many insertions, deletions and replacements suffice to turn one text into the other."""
     if abs(len(one) - len(other)) > most:
         return False
     before = dict(enumerate(range(min(len(other), most) + 1)))  # edits by column, near the diagonal only
@@ -231,7 +231,7 @@ def _shown(value: object) -> str:
 @scorer("checks", main="checks")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checks(ConfigurableScorer):
-    """Scores the share of conditions that hold, by weight. The expected output of the case plays no part."""
+    """Scores the share of conditions that hold, by weight. The expected output of the case is not used."""
 
     checks: Annotated[tuple[Check, ...], Field(min_length=1)]
     name: str = "checks"

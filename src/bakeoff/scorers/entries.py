@@ -84,9 +84,9 @@ class ScorerReader:
     def read(
         self, entries: tuple[ScorerEntry, ...], placed: PlacedYaml, key: Key, *, is_data: bool = False
     ) -> tuple[ScorerSpec, ...]:
-        """Return the specs of scorers that stand at a key, a list or a single one.
+        """Return the specs of the scorers at a key, which holds a list or a single one.
 
-        Those of data (`is_data`) must not name code or models: nobody reads each row before it is used.
+        Scorers in data (`is_data`) must not name code or models, because nobody reads each row before it is used.
         """
         specs: list[ScorerSpec] = []
         names: dict[str, int] = {}

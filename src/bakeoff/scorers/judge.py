@@ -84,8 +84,8 @@ class _ChoosingJudge(ModelScorer):
 class Judge(_ChoosingJudge):
     """Asks a model how well the output meets your criteria.
 
-    It picks one of `choices`, which are texts with a score each. `show` adds what the answer was made from. A verdict
-    that cannot be read is unscored.
+    It picks one of `choices`, which are texts with a score each. `show` adds the material that the answer is based on.
+    A verdict that cannot be read is unscored.
     """
 
     criteria: str
@@ -173,7 +173,7 @@ class Preference(ModelScorer):
     """Asks a model whether the output is better than another answer, in both orders.
 
     The other answer is the row's `over`, by default its `expected`. The score is 1 if the judge prefers the output in
-    both orders, 0 if it prefers the other one in both, and 0.5 for a tie, which a disagreement of the two is, too.
+    both orders, 0 if it prefers the other one in both, and 0.5 for a tie or if the two orders disagree.
     """
 
     criteria: str
@@ -236,7 +236,7 @@ async def select_best(
 ) -> dict[str, float | None]:
     """Compare every two answers in both orders, and return the share of points of each, best first.
 
-    A better answer gets a point, a tie half of one. An answer none of whose comparisons could be read has None.
+    A better answer gets a point, a tie half of one. An answer without a readable comparison gets None.
 
     Args:
         answers: by name, such as those of several models.
@@ -342,7 +342,7 @@ def current_input() -> ScoreInput:
 
 
 def _read_schema(schema: Any) -> "tuple[dict[str, Any], TypeAdapter[Any] | None, bool]":
-    """Return the schema of an object, what reads the answer, and whether the answer is one field of the object."""
+    """Return the schema of an object, a function to read the answer, and whether the answer is one field of it."""
     from jsonschema.exceptions import SchemaError  # type: ignore[import-untyped]
     from jsonschema.validators import validator_for  # type: ignore[import-untyped]
 

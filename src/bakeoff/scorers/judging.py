@@ -54,7 +54,7 @@ class Question:
     longest: int = 20_000  # characters of each text
 
     def messages(self, texts: Mapping[str, str], repeat: int = 0) -> list[ModelMessage]:
-        """Return the messages to the judge, with each text between marks that its author cannot know."""
+        """Return the messages to the judge, with each text between marks that its author cannot predict."""
         shown = {name: shortened(text, self.longest) for name, text in texts.items()}
         code = code_of(self.prompt, dict(self.schema), shown, repeat)
         reply = self.reply or _FORM["reply"].format(schema=json.dumps(self.schema, ensure_ascii=False))
@@ -250,7 +250,7 @@ def shortened(text: str, most: int) -> str:
 
 
 def code_of(*parts: object) -> str:
-    """Return the code of the marks around these texts: 24 characters that only their content decides."""
+    """Return the code of the marks around these texts: 24 characters derived from their content."""
     return fingerprint(*parts)[:24]
 
 

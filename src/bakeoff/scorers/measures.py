@@ -88,7 +88,7 @@ def _collected(given: ScoreInput) -> dict[str, Any]:
 @scorer("spans")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spans(ConfigurableScorer):
-    """Scores 1 when the spans that the application made for a case are as they should be.
+    """Scores 1 when the spans that the application made for a case meet the requirements.
 
     `calls_of` says, by name or pattern such as `execute_tool *`, how many spans there must be, or the least and the
     most. A case without any span is a `grader` error, unless `max_spans` is 0.

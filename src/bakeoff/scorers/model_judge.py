@@ -211,7 +211,7 @@ class ModelScorer(ConfigurableScorer):
         return judge
 
     def preload(self) -> None:
-        """Import what the first question needs. That takes seconds, which belong to no case."""
+        """Import what the first question needs. That takes seconds, which should not count for a case."""
         from bakeoff.scorers.judging import preload
 
         preload(self.access)
@@ -271,7 +271,7 @@ class ModelScorer(ConfigurableScorer):
 
 @dataclass(frozen=True, kw_only=True)
 class AskingScorer(ModelScorer, ABC):
-    """A scorer with a question of its own. Subclasses say what is shown, what is answered, and what that is worth."""
+    """A scorer with its own question. Subclasses define the texts shown, the form of the answer, and its score."""
 
     PROMPT: ClassVar[str]
     SHOWN: ClassVar[tuple[Literal["context", "question", "reference", "answer"], ...]] = ()
@@ -300,7 +300,7 @@ class AskingScorer(ModelScorer, ABC):
 
     @abstractmethod
     def verdict(self, answer: Any, texts: Mapping[str, str]) -> JudgeVerdict:
-        """Return what an answer that fits the schema is worth."""
+        """Return the verdict for an answer that fits the schema."""
 
     def unscored(self, given: ScoreInput) -> str | None:  # noqa: ARG002 - most score every case
         """Say why a case cannot be scored, without asking anybody."""

@@ -94,7 +94,7 @@ def _passages(texts: Mapping[str, str]) -> dict[str, str]:
 
 
 def average_precision(useful: Sequence[bool]) -> float:
-    """Return the mean, over the useful passages, of the share of useful ones down to there; 0 if none is useful."""
+    """Return the mean, over the useful passages, of the share of useful ones up to each; 0 if none is useful."""
     found = 0
     precisions = []
     for rank, one in enumerate(useful, 1):

@@ -389,7 +389,7 @@ class StructuredOutput(ComparingScorer):
 
 
 def share(matched: int, expected: int, extras: int, *, require_all: bool) -> float:
-    """Return the score for what is missing and what is too much. All scorers share this rule."""
+    """Return the score for missing and superfluous parts. All scorers share this rule."""
     if matched == expected and not extras:
         return 1.0
     return 0.0 if require_all or not expected else matched / (expected + extras)

@@ -1,7 +1,7 @@
 """Convert the result objects of well-known SDKs to a `TaskResult`, without importing any of the SDKs.
 
-Objects are recognised by the name and module of their class, dicts by their shape. The JSON that an SDK has written is
-therefore recognised too, also that of its sister in another language.
+Objects are recognised by the name and module of their class, dicts by their shape. JSON that an SDK has written is
+therefore recognised too, including that of SDKs in other languages.
 """
 
 import dataclasses
@@ -47,8 +47,8 @@ _PLAIN = (str, bool, int, float, Decimal, date, time, timedelta, UUID, Enum, dic
 def recognise(value: Any) -> TaskResult | None:
     """Return the answer, the tool calls and the usage that a value holds.
 
-    None for an object of an unknown class, and for data that holds such objects or those of other packages: nobody
-    knows which part of them is the answer.
+    None for an object of an unknown class, and for data that holds such objects or those of other packages: it is
+    unknown which part of them is the answer.
     """
     if is_a(value, TaskResult):
         found: TaskResult = value
@@ -129,7 +129,7 @@ def transcript_of(answer: Any) -> Transcript:
 
 
 def _refusal(answer: Any) -> str:
-    """Say what of an answer is not understood, where it is, and the way out."""
+    """Describe which part of an answer is not understood, where it is, and the way out."""
     kind, part = foreign_class(answer), unknown_part(answer)
     what = f"an object of {kind.__module__}.{kind.__qualname__}" if kind else part.what if part else "something"
     place = part.place if part and not kind else ""

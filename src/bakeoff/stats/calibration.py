@@ -217,7 +217,7 @@ class _Spread:
         return Interval(low=min(point, low), high=max(point, high), method=method)
 
     def p_value(self, point: float) -> float:
-        """Return the level at which `interval` begins to exclude 0: never if that lies between middle and point."""
+        """Return the level at which `interval` begins to exclude 0; 1 if 0 lies between middle and point."""
         from scipy.special import stdtr
 
         if not self.error or self.middle * point <= 0:
@@ -305,7 +305,7 @@ def _method(*arms: Sequence[JudgedTrial]) -> str:
 
 
 def _nearly_all_alike(trials: Iterable[JudgedTrial]) -> bool:
-    """Tell whether labels say too little about good or about bad answers: the interval is then rather too wide."""
+    """Tell whether too few good or too few bad answers are labelled; the interval is then too wide, if anything."""
     labels = [trial.label or 0.0 for trial in _labelled(trials)]
     return min(fsum(labels), len(labels) - fsum(labels)) < ENOUGH_OF_A_KIND
 

@@ -170,7 +170,7 @@ def rule_of(baseline: Cells, candidate: Cells, *, alpha: float = ALPHA, seed: in
 
 
 def reversal_p_value(units: int) -> float:
-    """Return the p-value of so many cases that all went from pass to fail, or all from fail to pass.
+    """Return the p-value of this many cases that all went from pass to fail, or all from fail to pass.
 
     A case that passes with probability p passes in one arm and fails in the other with probability p(1 − p), at most
     1/4. Tests of pairs do not use that: five cases that all fell from pass to fail have p = 0.06 by McNemar's test.

@@ -278,7 +278,7 @@ def could_miss(comparison: Comparison) -> float:
 
 
 def not_told_apart(difference: float, interval: Interval | None, level: float = ALPHA) -> str:
-    """Return the facts that belong behind "cannot be told apart": the difference and what could have been missed."""
+    """Return the facts to add to "cannot be told apart": the difference, and what could have been missed."""
     points = f"{100 * difference:+.1f} points"
     if interval is None:
         return f"{points}, the interval needs 2 cases"
@@ -288,7 +288,7 @@ def not_told_apart(difference: float, interval: Interval | None, level: float = 
 
 
 def nothing_shown(comparison: Comparison) -> str:
-    """Say that no regression is shown, and how large a one may have been missed."""
+    """Say that no regression is shown, and how large an overlooked one could be."""
     return f"no regression shown (could have missed up to {100 * could_miss(comparison):.1f} points)"
 
 

@@ -51,7 +51,7 @@ class BayesianBootstrap:
         return 2 * float(ndtr(-abs(self._quantile(point)[0])))
 
     def bounds(self, confidence: float) -> tuple[float, float]:
-        """Return the ends of the interval; each leaves half of the rest on its far side."""
+        """Return the ends of the interval, with equal tail probabilities."""
         beyond = NormalDist().inv_cdf((1 + confidence) / 2)
         return self._point(-beyond, float(self.places.min())), self._point(beyond, float(self.places.max()))
 

@@ -309,7 +309,7 @@ class Design(FrozenModel):
 
 
 def design_of(cases: int, rounds: int, *, score: float = 0.5) -> Design:
-    """Return what two subjects with about this score can be told apart by, before a run.
+    """Return the difference by which two subjects with about this score can be told apart, before a run.
 
     The noise is guessed (`Noise.guessed`): half of the variance of a round lies between cases, and the subjects agree
     on which cases are hard with a correlation of one half.

@@ -254,7 +254,7 @@ class PairDecisions:
         self.add_round(record.subject, record.case, record.round, record.judged())
 
     def add_round(self, subject: str, case: str, number: int, finished: Round) -> None:
-        """Take a finished trial into account, of which no more than this is known."""
+        """Take a finished trial into account, given only these facts."""
         arm = self._arms.get(subject)
         if arm is None or finished.verdict is Verdict.BUDGET:
             return

@@ -39,7 +39,7 @@ _MAX_NAMED = 5
 
 
 class WithinChange(FrozenModel):
-    """The cases that two runs share: how many got worse or better, and how likely chance does that."""
+    """The cases that two runs share: how many got worse or better, and how likely that is by chance."""
 
     cases: int
     worse: int
@@ -50,7 +50,7 @@ class WithinChange(FrozenModel):
 
     @property
     def sentence(self) -> str:
-        """Say what became of these cases, without a claim about others."""
+        """Describe the change of these cases, without a claim about others."""
         if not self.worse and not self.better:
             return f"on these cases: none of {self.cases:,} changed"
         counts = f"{self.worse:,} of {self.cases:,} got worse, {f'{self.better:,}' if self.better else 'none'} better"
@@ -66,7 +66,7 @@ class WithinChange(FrozenModel):
 
 
 def change_within(pairs: "Pairs[str]", *, alpha: float = ALPHA) -> WithinChange:
-    """Return how many cases got worse, how likely chance does that, and which cases are worse each by itself.
+    """Return how many cases got worse, how likely that is by chance, and which single cases are certainly worse.
 
     The chance that any case is called broken although nothing has changed is at most `alpha`.
     """
@@ -129,7 +129,7 @@ def _exact_tail(pairs: Sequence[tuple[Cell, Cell]]) -> float:
 
 
 def _power(low: int, chances: "Floats", count: int) -> "tuple[int, Floats]":
-    """Return the distribution of the sum of so many equal ones."""
+    """Return the distribution of the sum of this many equal ones."""
     import numpy as np
 
     found: tuple[int, Floats] = (0, np.ones(1))
@@ -154,7 +154,7 @@ def _convolved(one: "tuple[int, Floats]", other: "tuple[int, Floats]") -> "tuple
 
 
 def _choices(random: "np.random.Generator", draws: int, number: int, size: int) -> Any:
-    """Return random choices of so many places, each at most once."""
+    """Return random choices of this many distinct places."""
     import numpy as np
 
     if size**2 > number:

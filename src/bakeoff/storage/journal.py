@@ -493,5 +493,5 @@ def seal_plans(folder: Path, *plans: str) -> None:
 
 
 def _known_seal(folder: Path) -> Seal:
-    """Return the seal, an empty one in place of none. A damaged one stays damaged until it is repaired."""
+    """Return the seal; an empty one if there is none. A damaged seal stays damaged until it is repaired."""
     return read_seal(folder) or Seal()

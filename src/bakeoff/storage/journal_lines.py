@@ -149,9 +149,9 @@ def end_of_lines(descriptor: int) -> int:
 
 
 def lost_newline(descriptor: int) -> bytes | None:
-    """Return the last line if it is complete but for its newline, in whose place another byte stands.
+    """Return the last line if it is complete but another byte replaces its newline.
 
-    No crash leaves that: what a crash leaves is the beginning of a line.
+    A crash cannot cause that: it leaves only the beginning of a line.
     """
     end, size = end_of_lines(descriptor), os.lseek(descriptor, 0, os.SEEK_END)
     if not 0 < size - end <= MAX_LINE_LENGTH:
@@ -176,7 +176,7 @@ def _crc(raw: bytes | None, found: LineEnd | None) -> int:
 
 
 def sequence_damage(file: BinaryIO, sealed: Totals | None = None) -> Iterator[Damage]:
-    """Yield what no line shows by itself: lines that are missing, doubled, moved or replaced.
+    """Yield damage that no single line shows: lines that are missing, doubled, moved or replaced.
 
     Args:
         file: the journal; it is read from its beginning.

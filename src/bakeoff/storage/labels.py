@@ -1,7 +1,7 @@
 """The labels that people gave to trials: append-only JSON lines beside the journal.
 
-Every line is on the disk before the next answer is shown. The last line of a labeller about an answer counts, and one
-without a label takes it back. Several people may write at the same time. A line that a crash cut off is left out.
+Every line is on the disk before the next answer is shown. The last line of a labeller about an answer counts, and a
+line without a label withdraws it. Several people may write at the same time. A line that a crash cut off is left out.
 Lines have numbers and checksums as those of the journal; lines of version 1 have none.
 """
 

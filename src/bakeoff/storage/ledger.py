@@ -85,7 +85,7 @@ class Ledger(FrozenModel):
 
     @property
     def gap(self) -> str | None:
-        """Say why it is not even known how much is missing; None if it is known."""
+        """Return why it is unknown how much is missing; None if it is known."""
         if self.shards is not None and (absent := self.shards.missing):
             names = ", ".join(map(str, absent))
             return f"{'shard' if len(absent) == 1 else 'shards'} {names} of {self.shards.of} missing"
@@ -123,7 +123,7 @@ class Ledger(FrozenModel):
 
 
 def missing_kind(record: Record) -> Missing | None:
-    """Return how a part of the plan got lost that has this record; None if it is finished."""
+    """Return how a part of the plan with this record was lost; None if it is finished."""
     if record.verdict not in LOST:
         return None
     own = _KINDS.get(record.failure.type) if record.failure is not None else None

@@ -107,7 +107,10 @@ class ObjectStore:
             self._files.pipe({self._path(key): data for key, data in contents.items()})
 
     def create(self, key: str, data: bytes) -> bool:
-        """Write an object if there is none of that name. Return False if there is. Of two at once, one succeeds."""
+        """Write an object unless one of that name exists; then return False.
+
+        Of two simultaneous writers, one succeeds.
+        """
         with self._sentences():
             try:
                 self._files.pipe_file(self._path(key), data, mode="create")

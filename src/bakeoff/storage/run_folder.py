@@ -141,7 +141,7 @@ class RunFolder:
     def write_plan(self, plan: Plan, redactor: Redactor, *, made_here: bool = True) -> None:
         """Write the plan without secrets, and seal it. Whenever this process is killed, the seal fits the plan.
 
-        `made_here` says that this user may run it again unasked.
+        `made_here` lets this user run it again without being asked.
         """
         data = plan.model_dump_json(exclude_defaults=True, indent=1).encode()
         if redactor.finds(data):
@@ -193,7 +193,10 @@ class RunFolder:
             raise RunFolderError(f"{self.plan_file} cannot be read: an older version wrote no such settings") from error
 
     def plan_as_it_is(self) -> tuple[str, bool]:
-        """Return the digest of the plan, and True if it is not the one sealed. Raise RunFolderError if it is none."""
+        """Return the digest of the plan, and True if it is not the sealed one.
+
+        Raise RunFolderError if it is not a plan.
+        """
         with os_errors_explained(self.plan_file, "read"):
             data = read_file(self.plan_file, MAX_PLAN_SIZE)
         try:

@@ -242,7 +242,7 @@ def _all_pieces(sizes: dict[str, int]) -> Iterator[JournalPiece]:
 
 
 def unjoined_pieces(sizes: dict[str, int], pieces: list[JournalPiece]) -> list[JournalPiece]:
-    """Return the pieces that should count, by their lease, and do not begin where one of `pieces` ends."""
+    """Return the pieces that should count by their lease, but do not begin where one of `pieces` ends."""
     begins = [piece.begin for piece in pieces]
     found = []
     for piece in _all_pieces(sizes):
@@ -305,7 +305,7 @@ def _fetch_journal(store: ObjectStore, run: str, folder: Path, pieces: list[Jour
 
 
 def _comparison(journal: Path, last: JournalPiece) -> bytes:
-    """Return a note that a journal has the last piece of the store's. It changes with either of them."""
+    """Return a note that a journal includes the store's last piece. The note changes with either of them."""
     state = journal.stat()
     return f"{last.name} {last.size} {state.st_size} {state.st_mtime_ns}".encode()
 

@@ -118,7 +118,7 @@ def login_files(paths: tuple[str, ...]) -> dict[str, bytes]:
 
 
 def login_secrets(files: Mapping[str, bytes]) -> dict[str, str]:
-    """Return the texts that are named like a secret or look like one, by the files they stand in."""
+    """Return the texts that are named like a secret or look like one, by their files."""
     found: dict[str, tuple[bool, str]] = {}
     for path, content in files.items():
         for name, text in _texts(content):

@@ -427,9 +427,9 @@ class CommandAgent:
         return run.stop == "exited" and run.exit_code != 0 and not changed
 
     def _never_answered(self, run: AgentRun, statuses: Iterable[int]) -> InfraError:
-        """Return the error of an agent whose model has never answered anything: it was never at work.
+        """Return the error of an agent whose model has never answered: the agent did not work at all.
 
-        An agent that has worked before and now gives up has failed, so that none can leave out what it cannot solve.
+        If an agent has worked before and now gives up, it has failed: otherwise it could skip what it cannot solve.
         `statuses` are those of the requests that the provider refused.
         """
         refused = ", ".join(map(str, sorted(statuses)))

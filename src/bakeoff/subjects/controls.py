@@ -123,7 +123,7 @@ class Cheat:
         return cls(attacks[name])
 
     def bind(self, case: Case) -> Submission:
-        """Return a subject that hands in what the attack makes of the case."""
+        """Return a subject that submits the result of the attack on the case."""
         return self.attack(case)
 
 

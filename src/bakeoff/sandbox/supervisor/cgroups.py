@@ -77,7 +77,10 @@ class Cgroup:
         return has_killed(f"{group}/memory.events")
 
     def remove(self) -> None:
-        """Kill what is left in the group, and remove it. A group that stays is left to the next Bakeoff process."""
+        """Kill what is left in the group, and remove it.
+
+        A group that cannot be removed is left to the next Bakeoff process.
+        """
         remove_groups(set(self.folders.values()))
 
 

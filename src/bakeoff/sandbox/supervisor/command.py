@@ -20,8 +20,8 @@ Watch = MemoryWatch | CgroupWatch | ConnectionWatch
 def supervise(control: int) -> NoReturn:
     """Take the order from the control socket: one JSON line. Send two lines: our pid, and at the end the report.
 
-    A later word on the socket ends the command early, and so does closing it: when Bakeoff dies, however it dies, the
-    command dies too. The report repeats the secret of the order, so that nobody else can make one.
+    Writing to the socket ends the command early, and so does closing it: if Bakeoff dies in any way, the command dies
+    too. The report repeats the secret of the order, so that nobody else can make one.
     """
     os.set_inheritable(control, False)
     send(control, {"pid": os.getpid()})
@@ -111,7 +111,7 @@ def carry_out_in(cgroup: Cgroup | None, order: Order, control: int, reaper: Reap
 
 
 def watch_of_memory(order: Order, cgroup: Cgroup | None, ipc_lists: list[int]) -> Watch | None:
-    """Return what watches the memory of a command, by the means of this machine; None if nothing has to."""
+    """Return the memory watch for a command on this machine; None if none is needed."""
     if cgroup is not None:
         return CgroupWatch(cgroup)
     if order["owner"] is not None:
@@ -120,7 +120,7 @@ def watch_of_memory(order: Order, cgroup: Cgroup | None, ipc_lists: list[int]) -
 
 
 def offer_filter(order: Order) -> None:
-    """Let a wrapper such as bubblewrap read the filter, which it would not survive itself."""
+    """Let a wrapper such as bubblewrap read the filter, because it could not work under the filter itself."""
     if order["filter_word"] not in order["argv"]:
         return
     reading, writing = os.pipe()

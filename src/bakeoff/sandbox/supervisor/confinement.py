@@ -128,7 +128,7 @@ def drop_to(uid: int) -> None:
 
 
 def restrict_access(rules: dict[str, Any]) -> None:
-    """Leave only these files to the command, where the kernel has Landlock; it needs no rights for that.
+    """Restrict the command to these files if the kernel has Landlock, which needs no privileges.
 
     The command can also no longer look into processes outside, signal them, or reach their abstract sockets. The
     network is left alone: honest tests start servers on loopback.

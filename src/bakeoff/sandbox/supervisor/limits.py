@@ -170,7 +170,7 @@ def opened_by(pid: int) -> Iterator[os.stat_result]:
 
 
 def mapped_bytes(pid: int, device: int, seen: set[tuple[int, int]]) -> int:
-    """Return the size of deleted files on a device that a process only has in its memory, and not open any more."""
+    """Return the size of deleted files on a device that a process has mapped but no longer open."""
     sizes: dict[tuple[int, int], int] = {}
     try:
         with open(f"/proc/{pid}/maps", "rb") as file:
@@ -296,7 +296,10 @@ def rows(descriptor: int) -> list[dict[str, str]]:
 
 
 def memory_file_bytes(tree: list[int]) -> int:
-    """Return the size of open memory files. Parts that are also mapped count twice: nothing tells the two apart."""
+    """Return the size of open memory files.
+
+    Parts that are also mapped count twice, because the two cannot be told apart.
+    """
     opened = [found for pid in tree for found in opened_by(pid) if found.st_dev == MEMORY_FILES]
     return sum({found.st_ino: found.st_blocks * 512 for found in opened}.values())
 
@@ -332,7 +335,7 @@ def buffered_bytes(tree: list[int]) -> int:
 def open_files(pid: int) -> int:
     """Return the number of open files of a process; 0 if it has ended.
 
-    Newer kernels tell it as the size of the folder. Older ones report 0 there, so that the entries are counted.
+    Newer kernels report it as the size of the folder. Older kernels report 0; then the entries are counted.
     """
     try:
         return os.stat(f"/proc/{pid}/fd").st_size or len(os.listdir(f"/proc/{pid}/fd"))
@@ -351,7 +354,7 @@ def linked_inodes(pid: int) -> list[tuple[str, str]]:
 
 
 def target_of(link: str) -> str:
-    """Return where a link leads; nothing if it was closed meanwhile, which must not hide the others."""
+    """Return the target of a link, or an empty text if it was closed meanwhile."""
     try:
         return os.readlink(link)
     except OSError:

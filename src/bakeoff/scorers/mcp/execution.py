@@ -255,7 +255,7 @@ class EndStateRunner:
     seconds: float
 
     async def observe(self, checks: Sequence[EndCheck], hub: OpenHub) -> list[EndResult]:
-        """Run the checks while the servers of the round still run, and compare what each gives."""
+        """Run the checks while the servers of the round still run, and compare the results."""
         found: list[EndResult] = []
         for check in checks:
             executed = await execute_calls(hub, [check.query]) if check.query else [await self._command(check)]
@@ -314,7 +314,7 @@ _TRACES: TypeAdapter[list[TurnTrace]] = TypeAdapter(list[TurnTrace])
 
 @dataclass(frozen=True, slots=True)
 class ReadTurn:
-    """A turn of a transcript: what the model replied, what its calls gave, and what is wrong with that."""
+    """A turn of a transcript: the reply of the model, the results of its calls, and the differences found."""
 
     reply: ModelReply
     executed: tuple[ExecutedCall, ...]
@@ -331,7 +331,7 @@ class TurnRules:
     destructive: frozenset[str] = frozenset()  # tools that are executed only where a case expects them
 
     def refused(self, turn: CaseExpectation) -> frozenset[str]:
-        """Return the tools that must not be executed: nobody asked the author about calls that are merely allowed."""
+        """Return the tools that must not be executed: the author has not approved calls that are merely allowed."""
         expected = (call.tool for calls in (turn.calls, *turn.alternatives) for call in calls or ())
         return self.destructive.difference(expected)
 

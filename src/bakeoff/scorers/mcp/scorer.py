@@ -1,4 +1,4 @@
-"""Score a round: compare its calls, execute them, compare the results, and let a judge grade what came of it."""
+"""Score a round: compare its calls, execute them, compare the results, and let a judge grade the outcome."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -95,7 +95,7 @@ class CallGrader:
     async def __call__(
         self, expected: CaseExpectation, calls: Sequence[Call], executed: Sequence[ExecutedCall], given: ScoreInput
     ) -> CallGrade:
-        """Grade what came of the calls: the tools' results, the final answer, or both, as the case says.
+        """Grade the outcome of the calls: the tools' results, the final answer, or both, as the case says.
 
         A model that gives no final answer has failed. Raise `GraderError` if the judge decides nothing.
         """

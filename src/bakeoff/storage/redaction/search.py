@@ -98,7 +98,7 @@ def _without_escapes(data: bytes) -> bytes:
 
 
 def _is_said(form: Form, data: bytes, first: int, last: int) -> bool:
-    """Tell a secret that consists of words from ordinary words: there, other things than blanks separate letters."""
+    """Return False for ordinary words that happen to spell a secret of words."""
     if not form.words:
         return True
     found, start, end = data[first:last], first - len(form.before), last + len(form.after)
@@ -141,7 +141,7 @@ class _Index:
         return [(start, self._edges[number]) for number, start, _ in found]
 
     def found_in(self, view: bytes, cuts: list[int]) -> Iterator[tuple[int, int, bytes]]:
-        """Yield the start, the end and the needle of each place; with `cuts`, also of what was cut off there."""
+        """Yield the start, the end and the needle of each place; with `cuts`, also of parts that were cut off."""
         covered, last = 0, b""
         for at, edge in self.edges_in(view):
             for needle in self._starting.get(edge, ()):
