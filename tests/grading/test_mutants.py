@@ -13,7 +13,7 @@ def faults(name: str, text: str) -> set[tuple[str, str, str]]:
 
 
 PYTHON = '''\
-"""A docstring is not code."""
+"""A docstring is no code."""
 from math import floor
 
 
