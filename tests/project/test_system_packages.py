@@ -60,6 +60,7 @@ def test_what_is_missing_is_named_with_the_command_to_type(machine: Machine) -> 
         "golang-go is not here: sudo apt-get install golang-go",
         "g++ is not here: sudo apt-get install g++",
         "cargo is not here: sudo apt-get install cargo",
+        "default-jdk-headless is not here: sudo apt-get install default-jdk-headless",
         "docker.io is not here: sudo apt-get install docker.io",
     ]
 
@@ -71,21 +72,21 @@ def test_a_missing_package_is_an_error_where_all_are_required(machine: Machine) 
 def test_root_gets_only_what_is_missing_installed(machine: Machine) -> None:
     machine.user(0)
     machine.program("bwrap")
-    machine.apt(installs="chromium dockerd docker go g++ cargo")
+    machine.apt(installs="chromium dockerd docker go g++ cargo javac")
     done = machine.run("--require")
     assert done.returncode == 0, done.stderr
     assert (
         machine.calls.read_text()
-        == "install --yes --quiet --no-install-recommends chromium golang-go g++ cargo docker.io\n"
+        == "install --yes --quiet --no-install-recommends chromium golang-go g++ cargo default-jdk-headless docker.io\n"
     )
-    assert done.stdout.splitlines()[-1] == "✓ chromium, bubblewrap, docker.io, Go, g++ and cargo are here"
+    assert done.stdout.splitlines()[-1] == "✓ chromium, bubblewrap, docker.io, Go, g++, cargo and a JDK are here"
 
 
 def test_a_sudo_without_password_is_used(machine: Machine) -> None:
     machine.program(
         "sudo", 'while case $1 in -*) true ;; *) false ;; esac do shift; done; [ "$1" = true ] || exec "$@"'
     )
-    machine.apt(installs="chromium bwrap dockerd docker go g++ cargo")
+    machine.apt(installs="chromium bwrap dockerd docker go g++ cargo javac")
     done = machine.run("--require")
     assert done.returncode == 0, done.stderr
 
@@ -110,10 +111,13 @@ def test_the_lists_are_fetched_once_when_the_packages_are_not_found(machine: Mac
 
 
 def test_nothing_is_done_when_all_are_here(machine: Machine) -> None:
-    for name in ("chromium", "bwrap", "dockerd", "docker", "go", "g++", "cargo"):
+    for name in ("chromium", "bwrap", "dockerd", "docker", "go", "g++", "cargo", "javac"):
         machine.program(name)
     done = machine.run("--require")
-    assert (done.returncode, done.stdout) == (0, "✓ chromium, bubblewrap, docker.io, Go, g++ and cargo are here\n")
+    assert (done.returncode, done.stdout) == (
+        0,
+        "✓ chromium, bubblewrap, docker.io, Go, g++, cargo and a JDK are here\n",
+    )
 
 
 def test_an_unknown_option_is_refused(machine: Machine) -> None:

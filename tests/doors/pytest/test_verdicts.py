@@ -115,7 +115,7 @@ def test_a_baseline_that_is_not_complete_decides_nothing(project: SmallProject) 
         file.write_text(json.dumps(whole | change))
         seen = project.run("--eval-baseline=before.json", "--eval-allow-undecided=100%")
         assert seen.result.ret == 1
-        assert "--eval-baseline UNDECIDED: the baseline: the run was stopped before its end" in seen.text
+        assert "--eval-baseline UNDECIDED: the baseline: the file contradicts itself" in seen.text
 
 
 def test_v_shows_what_every_case_did_also_of_those_that_passed(project: SmallProject) -> None:
