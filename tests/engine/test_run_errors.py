@@ -188,7 +188,7 @@ async def test_a_workspace_that_cannot_be_removed_costs_neither_the_answer_nor_t
     finally:
         for inside in mounted:
             subprocess.run([umount, inside], check=True)
-            shutil.rmtree(inside.parents[1])
+            shutil.rmtree(inside.parents[1], ignore_errors=True)  # the run's own removal may still be at work
     if records[0].failure and records[0].failure.type == "Skipped":
         pytest.skip(records[0].failure.message)
     assert [record.verdict for record in records] == ["pass"]
