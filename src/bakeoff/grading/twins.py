@@ -460,7 +460,7 @@ async def _locate(searches: Sequence[_TwinSearch], files: Mapping[str, str], pla
 
 
 def _inherited(named: Mapping[str, _TwinSearch], name: str) -> _TwinSearch | None:
-    """Return the test of that name in another class, if there is just one: it was inherited."""
+    """Return the test of that name in the other class that this class inherits it from; None unless just one fits."""
     last = name.partition("[")[0].rpartition(" > ")[2]
     fitting = [search for known, search in named.items() if known.rpartition(" > ")[2] == last]
     return fitting[0] if len(fitting) == 1 else None

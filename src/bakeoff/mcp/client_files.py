@@ -102,7 +102,7 @@ class _ServerEntry:
         self._workspace = folder.parent if folder.name in (".vscode", ".cursor", ".claude") else folder
 
     def server(self, name: str, entry: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-        """Return a server as a configuration writes it. What is wrong with it is added to `problems`."""
+        """Return a client's entry in the form of our configuration. Its problems are added to `problems`."""
         given = {key: entry[key] for key in _KEYS if entry.get(key) not in (None, {}, [])}
         address = entry.get("serverUrl") or entry.get("httpUrl")  # names of other clients for `url`
         if "url" not in given and address:

@@ -71,7 +71,7 @@ def describe_run(name: str, records: RunRecords) -> tuple[Block, ...]:
 def summary_blocks(
     plan: Plan, summary: Summary, cells_of: CellsOf, judgements: Judgements | None = None
 ) -> tuple[Block, ...]:
-    """Return the answer in one sentence, the table of scores, the comparisons that end a run, and scores by tag."""
+    """Return the answer in one sentence, the table of scores, comparisons, and scores by treatment and by tag."""
     tags = tag_section(plan, cells_of, [one.subject for one in summary.judged])
     treatments = treatment_section(treatment_effects(plan, summary, cells_of))
     sections = [section for section in (treatments, tags) if section]

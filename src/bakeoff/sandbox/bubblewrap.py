@@ -149,7 +149,7 @@ def hidden_options(roots: list[Path], hidden: Iterable[Path]) -> Iterator[str]:
 def visible_roots(paths: Iterable[Path]) -> tuple[list[Path], dict[Path, str]]:
     """Return the real paths to show besides the system, and the links that lead to them.
 
-    A link is made again, never bound: one in HOME may lead to a folder full of other things.
+    Links are created anew, not bound: a link in HOME may lead to a folder full of other things.
     """
     links: dict[Path, str] = {}
     found = [path for given in paths if (path := follow(given, links)).exists()]

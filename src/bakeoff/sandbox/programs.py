@@ -135,7 +135,7 @@ def _is_part(found: Path, prefix: Path, pattern: str) -> bool:
 def program_path(program: str) -> str | None:
     """Return the program's path on this machine; for a version manager's shim, the path of the program behind it.
 
-    npm's links are followed: a sandbox shows a link as a file, beside which a script would look for its modules.
+    Links that npm made are followed: a sandbox shows a link as a plain file, and a script looks for modules beside it.
     """
     found = which(program)
     if found and is_shim(found):

@@ -198,7 +198,7 @@ def _checks(rule: Rule) -> Iterator[bytes]:
 def docker_profile() -> str:
     """Return the rules for graded commands as a profile for container engines, which takes the place of their own.
 
-    Engines ask for the kind of a file system themselves before they start the command.
+    The rule for `fstatfs` is left out: engines call it themselves before they start the command.
     """
     rules = [entry for rule in rules_for(graded=True) if rule.call != "fstatfs" for entry in _entries(rule)]
     return json.dumps({"defaultAction": "SCMP_ACT_ALLOW", "syscalls": rules})

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Decorated = TypeVar("Decorated", bound="type[ConfigurableScorer]")
 
 _DECLARATION = re.compile(
-    r'^@scorer\("(?P<kind>\w+)"(?:, main="(?P<main>\w+)")?\)\n(?:@.*\n)*class (?P<name>\w+)', re.MULTILINE
+    r'^@scorer\("(?P<kind>[\w-]+)"(?:, main="(?P<main>\w+)")?\)\n(?:@.*\n)*class (?P<name>\w+)', re.MULTILINE
 )
 
 

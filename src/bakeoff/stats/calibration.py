@@ -332,7 +332,7 @@ class LabelledGroup(FrozenModel):
 
 
 class JudgeQuality(FrozenModel):
-    """The relation of a judge's verdicts to labels, over the whole run."""
+    """How well a judge's verdicts agree with the labels, over the whole run."""
 
     sensitivity: Estimate | None  # the share of good answers that the judge passes
     specificity: Estimate | None  # the share of bad answers that it fails

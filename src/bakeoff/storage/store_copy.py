@@ -305,7 +305,7 @@ def _fetch_journal(store: ObjectStore, run: str, folder: Path, pieces: list[Jour
 
 
 def _comparison(journal: Path, last: JournalPiece) -> bytes:
-    """Return a note that a journal includes the store's last piece. The note changes with either of them."""
+    """Return a note that this journal was compared with the store's last piece. It differs once either has changed."""
     state = journal.stat()
     return f"{last.name} {last.size} {state.st_size} {state.st_mtime_ns}".encode()
 

@@ -285,7 +285,8 @@ def _report_go(name: str, files: Mapping[str, str]) -> CommandReport:
 def _read_go(text: str, _printed: str) -> list[TestOutcome]:
     """Read the events of `go test -json`. A test that began and did not end is left out.
 
-    Go says that the test which was running has passed if the process ends with exit code 0, so its own line counts.
+    If the process ends with exit code 0, Go reports that the running test has passed. So a test has passed only if it
+    printed its own `--- PASS` line.
     A test with subtests is left out too, unless it failed by itself.
     """
     states: dict[str, TestState] = {"pass": "passed", "fail": "failed", "skip": "skipped"}

@@ -128,7 +128,7 @@ class FoundExercises:
 
 
 class _UnusableExercise(Exception):
-    """A folder cannot be used as an exercise, for this reason."""
+    """A folder cannot be used as an exercise; the message says why."""
 
 
 class _Files(BaseModel):

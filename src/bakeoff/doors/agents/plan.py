@@ -7,6 +7,7 @@ import platform
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path, PurePosixPath
@@ -30,7 +31,7 @@ from bakeoff.plan import HIDDEN, ORIGIN, Case, Grading, Limits, Plan, ScorerSpec
 from bakeoff.subjects.agent_definition import AgentDefinition
 from bakeoff.subjects.agent_launch import GRACE_SECONDS
 from bakeoff.subjects.command_agent import CLI_AGENT
-from bakeoff.toolchains.tracks import TRACKS, own_command, split_command, starts_processes
+from bakeoff.toolchains.tracks import TRACKS, Track, own_command, split_command, starts_processes
 
 Seconds = Annotated[float, Field(gt=0, le=604_800.0)]  # a week
 
@@ -192,7 +193,7 @@ def build_prompt(
             solution=_listed(exercise.solution),
             it="it" if len(exercise.solution) == 1 else "them",
             tests=_MORE_TESTS if more_tests else "",
-            processes="" if _may_start_processes(exercise) else _NO_PROCESSES,
+            processes="" if exercise.track.runner == "command" or _may_start_processes(exercise) else _NO_PROCESSES,
         ),
         f"# Exercise: {exercise.name}\n\n{exercise.instructions}",
         _environment(exercise, command, types=types),
@@ -207,7 +208,7 @@ def _environment(exercise: Exercise, command: str | None, *, types: bool) -> str
     names = [name for name in exercise.files if not name.startswith(".docs/")]
     more = f", and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
     lines = [
-        f"- Language: {exercise.track.language} ({', '.join(_versions(node=exercise.track.node))})",
+        f"- Language: {exercise.track.language}{_versions(exercise.track)}",
         f"- Files here: {_listed(names[:_LISTED])}{more}",
         f"- Tests: {_listed(exercise.tests)}",
     ]
@@ -225,19 +226,18 @@ def _listed(names: Sequence[str]) -> str:
 
 
 @cache
-def _versions(*, node: bool) -> tuple[str, ...]:
-    """Return the versions of the languages that an agent finds here."""
+def _versions(track: Track) -> str:
+    """Return the versions, in parentheses, of what runs the tests; nothing for a track that a command tests."""
+    if track.runner == "command":
+        return ""
     found = [f"Python {platform.python_version()}"]
-    program = shutil.which("node") if node else None
+    program = shutil.which("node") if track.node else None
     if program is not None:
-        try:
-            done = subprocess.run(
-                [program, "--version"], capture_output=True, text=True, timeout=_VERSION_SECONDS, check=False
-            )
-        except (OSError, subprocess.TimeoutExpired):
-            return tuple(found)
-        found.insert(0, f"Node {done.stdout.strip().removeprefix('v')[:20]}")
-    return tuple(found)
+        with suppress(OSError, subprocess.TimeoutExpired):
+            asked = [program, "--version"]
+            done = subprocess.run(asked, capture_output=True, text=True, timeout=_VERSION_SECONDS, check=False)
+            found.insert(0, f"Node {done.stdout.strip().removeprefix('v')[:20]}")
+    return f" ({', '.join(found)})"
 
 
 def _subjects(request: ExercisesRequest, exercises: Sequence[Exercise]) -> Iterator[SubjectSpec]:

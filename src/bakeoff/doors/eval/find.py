@@ -65,7 +65,7 @@ _ERROR_LINE = re.compile(r"at line (\d+)")
 
 
 def has_table(file: Path) -> bool:
-    """Tell whether a pyproject.toml has our table, or seems to have it where it is not TOML."""
+    """Tell whether a pyproject.toml has our table. Where it is not valid TOML, look for the text `[tool.bakeoff`."""
     try:
         text = read_text(file)
     except UsageError:

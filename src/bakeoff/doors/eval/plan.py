@@ -26,7 +26,7 @@ _MAX_PROBLEMS = 20
 
 
 class EvalRequest(FrozenModel):
-    """Select the part of a configuration to run."""
+    """The part of a configuration to run."""
 
     path: Path | None = Field(default=None, description="None: the configuration in the current folder")
     prompts: tuple[str, ...] = Field(default=(), description="names of prompts; empty: all")

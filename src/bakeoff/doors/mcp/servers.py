@@ -200,7 +200,7 @@ def servers_of(suite: McpSuite, only: Sequence[str] = ()) -> list[ServerSpec]:
 
 
 def redactor_of(specs: Sequence[ServerSpec]) -> Redactor:
-    """Return what takes out the secrets of servers and of the environment. From now on, they are not printed either."""
+    """Return a redactor for the secrets of servers and of the environment. From now on, they are not printed."""
     own = {f"{spec.name} {name}": value for spec in specs for name, value in spec.shown_to_nobody.items()}
     printed_secrets().learn(own)
     return Redactor({**known_secrets(), **own})

@@ -213,7 +213,7 @@ def digests_of(functions: Iterable[Callable[..., Any]]) -> dict[str, str]:
 
 
 def refuse_incomplete(scorers: Mapping[str, Scorer]) -> None:
-    """Raise InfraError if a scorer lacks a key or an address: once, before a task is called."""
+    """Raise InfraError if a scorer lacks a key or an address. It is called once, before the first task."""
     online = (each for each in scorers.values() if isinstance(each, SuiteScorer) and not each.offline)
     named: list[tuple[str, object]] = [(scorer.name, scorer.function) for scorer in online]
     needing = ((name, function) for name, function in named if isinstance(function, NeedsNetwork))

@@ -141,7 +141,7 @@ class EvalHooks:
         self._incomplete |= report.failed or (report.skipped and _has_evals(report.nodeid, self._config.rootpath))
 
     def pytest_keyboard_interrupt(self) -> None:
-        """Note that Ctrl-C or `pytest.exit` ended the session, whatever exit code that names."""
+        """Note that Ctrl-C or `pytest.exit` ended the session, whichever exit code `pytest.exit` was given."""
         self._incomplete = True
 
     def pytest_collection_finish(self) -> None:
@@ -225,7 +225,7 @@ class EvalHooks:
             self._note_lost(item, call)
 
     def _note_lost(self, item: pytest.Item, call: pytest.CallInfo[None]) -> None:
-        """Add the outcome of an eval that an error or a skip kept from being run, or that its test never called."""
+        """Add the outcome of an eval that did not run: its test failed or was skipped before, or never called it."""
         if call.when == "teardown" or not (has_eval(item) or LOGGED in item.stash):
             return
         if call.when == "setup":

@@ -1,4 +1,4 @@
-"""`pytest --eval-watch`: run what has changed and what failed again after every change of a file.
+"""`pytest --eval-watch`: after every change of a file, run again what it affects and what failed.
 
 `watch` starts a pytest for each cycle, because in a new process everything is imported anew. Both exchange a
 `WatchState` through a file. `WatchCycle` has the hooks of the pytest of a cycle: it leaves out the tests whose results

@@ -469,7 +469,7 @@ def _marked(options: RunOptions) -> Iterator[str | None]:
 
 
 def _portable_source(resolved: ResolvedPlan) -> str:
-    """Return the name of the plan's registry. Raise PlanError for what only this process can build."""
+    """Return the name to import the plan's registry by. Raise PlanError for parts that only this process can build."""
     plan = resolved.plan
     specs: tuple[SubjectSpec | ScorerSpec, ...] = (*plan.subjects, *plan.every_scorer)
     problems = [

@@ -20,7 +20,7 @@ _UNSAFE = re.compile(r"[^a-zA-Z0-9._-]")
 
 
 def safe_name(text: str) -> str:
-    """Return a text as part of a file name or a key."""
+    """Return a text made safe for file names and keys: other characters become `_`, and 100 are kept."""
     return _UNSAFE.sub("_", text)[:100]
 
 

@@ -209,7 +209,7 @@ class Verification(FileObject):
 
     @property
     def unit_tests(self) -> UnitTests:
-        """Return how many tests count as passed: none if the validator objects."""
+        """Return how many tests passed; none count if the validator refused the component."""
         passed = 0 if self.validation_failed else min(self.num_passed, self.num_tests)
         return UnitTests(passed=passed, total=self.num_tests)
 

@@ -63,7 +63,7 @@ class Maker:
         return {name: self.whole(part) for name, part in parts.items() if name not in (required or [])}
 
     def choices(self, name: str) -> list[JsonValue]:
-        """Return the values of a parameter that is one of a few."""
+        """Return the values in the `enum` of a parameter; none if it has no `enum`."""
         part = self.whole(_properties(self._resolved(self._root))[0].get(name))
         found = part.get("enum") if isinstance(part, dict) else None
         return list(found) if isinstance(found, list) else []

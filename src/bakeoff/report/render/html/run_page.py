@@ -168,7 +168,7 @@ def _price_row(name: str, price: Price) -> tuple[Value, ...]:
 
 
 def first_sentence(data: RunData) -> str:
-    """Say whether the gates of a run passed; without gates, why it is not known how much is missing."""
+    """Return the sentence about the gates of a run, or else one that names what is missing from a finished run."""
     known = data.known
     gap = known.ledger_of(data.plan, data.summary.gated_ledger).gap
     if known.gates or gap is None or data.state == "running":
