@@ -461,6 +461,22 @@ async def test_an_answer_that_passes_an_unsound_twin_is_tried_with_a_sound_one()
         assert found.tampered is None
 
 
+async def test_a_doubted_test_is_tried_with_another_form_of_its_twin() -> None:
+    """An honest text held what the first form looks for; two of three halves have that form."""
+    forms = tuple((SyntaxEdit(0, 1, letter),) for letter in "232")
+    part = Twin(file="a", edits=forms, tests=(0,), change="part")
+    values = [Twin(file="a", edits=((SyntaxEdit(at, at + 1, "2"),),), tests=(at,)) for at in (1, 2, 3)]
+    twins = Twins(twins=(part, *values), halves=(frozenset({0, 1}), frozenset({0, 2}), frozenset({1, 3})))
+
+    async def run(files: Mapping[str, str]) -> TestRun:
+        text = files.get("a", "1111")
+        return passing_where_1(text.replace("2", "1", 1) if text[0] == "2" else text)
+
+    for _ in range(20):
+        found = await run_with_twins("abcd", twins, {"a": "1111"}, run)
+        assert [test.state for test in found.tests] == ["passed"] * 4
+
+
 async def test_a_twin_with_another_input_that_never_ends_is_left_out() -> None:
     """No new form of it is tried: an answer that can tell a form it has not seen would know the twins by that."""
     other_input = Twin(file="a", edits=((SyntaxEdit(0, 1, "2"),), (SyntaxEdit(0, 1, "3"),)), tests=(0,), change="input")

@@ -16,7 +16,7 @@ from bakeoff._kernel.text import count_of, shorten
 from bakeoff._kernel.threads import both
 from bakeoff.grading.cases import GradedCase, run_tests, run_validator, type_errors
 from bakeoff.grading.references import ReferenceRun, always_skipped, reference_of
-from bakeoff.grading.twins import FEW, Twins
+from bakeoff.grading.twins import FEW, Twin, Twins
 from bakeoff.record import BROKEN, PROVEN_TESTS, TEST_SHARES, TESTS, ProvenTests, TestResult, TestShares
 from bakeoff.toolchains.outcome import TestOutcome, TestRun, ValidationOutcome
 
@@ -101,9 +101,10 @@ class _TwinGrading:
         while len(self.pairs) * len(self.twins.twins) < FEW:
             await self._add_pair()
         doubted = frozenset(place for pair in self.pairs for place in pair.doubted)
-        changes = [twin.change for twin in self.twins.twins if not doubted.isdisjoint(twin.tests)]
-        if changes in (["part"], ["input"]):
+        suspects = [twin for twin in self.twins.twins if not doubted.isdisjoint(twin.tests)]
+        if [twin.change for twin in suspects] in (["part"], ["input"]):
             # No right answer passes another whole value, and one that remembered its forms would know the true one.
+            self._take_other_form_next(suspects[0])
             doubted = (await self._add_pair()).doubted
         if any(self._too_many(pair.inverted) for pair in self.pairs):
             # Whoever forges results, or guesses, does not give the same ones for other forms of the twins.
@@ -111,6 +112,11 @@ class _TwinGrading:
         tests = tuple(self._combined(doubted))
         error = next((pair.error for pair in self.pairs if pair.error), None)
         return TestRun(tests=tests, error=error, seconds=self.seconds, tampered=self._tampered(doubted))
+
+    def _take_other_form_next(self, twin: Twin) -> None:
+        forms = [twin.edits[half % len(twin.edits)] for half in range(len(self.twins.halves))]
+        shown = [form for half, form in enumerate(forms) if half not in self.halves]
+        self.halves.sort(key=lambda half: forms[half] not in shown)  # the last one is next
 
     def _too_many(self, strange: Collection[int]) -> bool:
         return len(strange) > max(1, _ACCIDENTS * len(self.twins.places()))

@@ -97,8 +97,7 @@ _AGREEING = frozenset({"<", ">=", ">", "<=", "is", "is not"}) | {
     name for name in _OPPOSITE_METHODS if re.match("assertIs(?!Inst)|assert(Greater|Less)", name)
 }
 """Assertions that nothing can agree with in both forms, or that something can agree with in both."""
-_EXCEPTIONS = ("TypeError", "KeyError", "ValueError")
-_UNUSUAL = "ZeroDivisionError"  # hardly an exception of a solution derives from it
+_UNUSUAL = ("BufferError", "ZeroDivisionError")  # hardly an exception of an honest solution derives from them
 
 
 @dataclass(frozen=True, slots=True)
@@ -499,9 +498,8 @@ def _python_opposites(node: Node) -> Iterator[_Opposite]:
     given = node.child_by_field_name("arguments")
     if given is not None and called_name(node) in ("raises", "assertRaises", "assertRaisesRegex"):
         wanted = given.named_child(0)
-        others = [] if wanted is None else [each for each in _EXCEPTIONS if not _is_a(each, text_of(wanted))]
-        chosen = [_UNUSUAL, others[0]] if others else []
-        yield from ((SyntaxEdit(wanted.start_byte, wanted.end_byte, each), True) for each in chosen if wanted)
+        others = [] if wanted is None else [each for each in _UNUSUAL if not _is_a(each, text_of(wanted))]
+        yield from ((SyntaxEdit(wanted.start_byte, wanted.end_byte, each), True) for each in others if wanted)
         return
     for child in node.named_children:
         yield from _python_opposites(child)

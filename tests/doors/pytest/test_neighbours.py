@@ -246,6 +246,7 @@ def pytest_unconfigure():
         "bakeoff._kernel",
         "bakeoff._kernel.choices",
         "bakeoff._kernel.imports",
+        "bakeoff._kernel.text",
         "bakeoff._version",
         "bakeoff.doors",
         "bakeoff.doors.pytest",

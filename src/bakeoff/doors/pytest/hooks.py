@@ -95,7 +95,8 @@ class EvalHooks:
             from bakeoff.report.suites.files import write_incomplete
 
             write_incomplete(option.eval_json)
-        for path in filter(None, (option.eval_html, self._gates and getattr(option, "xmlpath", None))):
+        page = option.eval_html if option.eval_watch_cycle is None else None  # a browser shows it between two cycles
+        for path in filter(None, (page, self._gates and getattr(option, "xmlpath", None))):
             Path(path).unlink(missing_ok=True)
 
     @pytest.hookimpl(optionalhook=True)
