@@ -29,6 +29,10 @@ _ADVICE = (
     "only a negation of them fails: compare what the answer gives with a literal value",
     "no other expected value makes the reference fail: write what they expect as a literal value in an assertion",
 )
+_NO_TWINS = (
+    "nothing that they expect could be changed: twins are made of tests for pytest, unittest, Jest and Vitest, and of "
+    "those in Go, Rust, Java and C++, which expect literal values"
+)
 _SOURCE_SUFFIXES = {".py", ".js", ".mjs", ".cjs", ".ts", ".json", ".svelte"}
 
 
@@ -74,6 +78,8 @@ class ReferenceRun(FrozenModel):
     def advice(self) -> dict[str, tuple[str, ...]]:
         """Return what would make the unproven tests provable, each advice with the names of its tests."""
         run = self.confirming or self
+        if not run.twins.twins:
+            return {_NO_TWINS: self.unproven} if self.unproven else {}
         negated = {run.names[place] for place in run.twins.places("negation")}
         parts = [tuple(name for name in self.unproven if (name in negated) is wanted) for wanted in (True, False)]
         return {advice: names for advice, names in zip(_ADVICE, parts, strict=True) if names}
