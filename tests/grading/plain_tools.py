@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -26,6 +27,7 @@ from .corpus import Solution
 States: TypeAlias = dict[str, str]  # of each test by its name; empty where none ran
 SECONDS = 60.0
 _BATCH = 8
+_UNSKIPPING = threading.Lock()  # `ast.parse` of Python 3.11 may fail in two threads at once
 _AT_ONCE = 2
 _BABEL = {"presets": [["@babel/preset-env", {"targets": {"node": "current"}}], "@babel/preset-typescript"]}
 _VITEST = """
@@ -79,7 +81,8 @@ def _write(folder: Path, solution: Solution) -> None:
         track = TRACKS.get(case.settings.track)
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        unskipped = track.unskip(text) if track and name in case.settings.tests else text
+        with _UNSKIPPING:
+            unskipped = track.unskip(text) if track and name in case.settings.tests else text
         path.write_text(unskipped, encoding="utf-8")
 
 
