@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from bakeoff.doors.eval.schema import scorer_shape
+from bakeoff.doors.eval.config import scorer_shape
 from bakeoff.doors.mcp.cases import OF_A_TURN
 from bakeoff.doors.mcp.config import SuiteConfig
 from bakeoff.doors.mcp.examples import SCHEMA_NAME

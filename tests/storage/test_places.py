@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from bakeoff.report.render.html.index_page import IndexEntry, read_entries
-from bakeoff.storage.places import nearest_results
-from bakeoff.storage.run_folder import find_run, run_folders
+from bakeoff.storage.run_folder import find_run, nearest_results, run_folders
 
 from ..report.runs import plan_of, record_of, write_run
 from ..warm_bakeoff import Bakeoff

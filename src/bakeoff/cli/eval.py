@@ -60,9 +60,9 @@ def run_eval(
     """
 
     from bakeoff.cli.run_plan import carry_out, check_plan, print_dry_run
+    from bakeoff.doors.eval.config import schema_text
     from bakeoff.doors.eval.find import read_suite
     from bakeoff.doors.eval.plan import EvalRequest, build_plan
-    from bakeoff.doors.eval.schema import schema_text
 
     modes = {"--watch": watch, "--check": check, "--schema": schema}
     if len(chosen := [name for name, given in modes.items() if given]) > 1:

@@ -23,7 +23,7 @@ def _nearest_results(context: Context, parameter: CallbackParam, value: Path) ->
     source = context.get_parameter_source(parameter.name or "")
     if source is not None and source.name != "DEFAULT":
         return value
-    from bakeoff.storage.places import nearest_results
+    from bakeoff.storage.run_folder import nearest_results
 
     return nearest_results(value)
 
@@ -34,8 +34,7 @@ NewResults = Annotated[Path, Option(metavar="DIR", help=_RESULTS_HELP)]
 
 def _complete_run(incomplete: str) -> list[str]:
     """Return the names of runs for the shell, the latest first."""
-    from bakeoff.storage.places import nearest_results
-    from bakeoff.storage.run_folder import LATEST, run_folders
+    from bakeoff.storage.run_folder import LATEST, nearest_results, run_folders
 
     names = [LATEST, *(folder.label for folder in reversed(run_folders(nearest_results())))]
     return [name for name in names if name.startswith(incomplete)]

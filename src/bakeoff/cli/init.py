@@ -51,7 +51,7 @@ def _mcp() -> Mapping[str, str]:
 
 
 def _eval() -> Mapping[str, str]:
-    from bakeoff.doors.eval.schema import first_files
+    from bakeoff.doors.eval.config import first_files
 
     return first_files()
 

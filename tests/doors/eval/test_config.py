@@ -8,10 +8,18 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
-from bakeoff.doors.eval.config import CaseEntry, EvalConfig, LimitsConfig, PromptEntry, SubjectEntry
+from bakeoff.doors.eval.config import (
+    SCHEMA_NAME,
+    CaseEntry,
+    EvalConfig,
+    LimitsConfig,
+    PromptEntry,
+    SubjectEntry,
+    config_schema,
+    first_files,
+)
 from bakeoff.doors.eval.find import read_suite
 from bakeoff.doors.eval.plan import build_plan
-from bakeoff.doors.eval.schema import SCHEMA_NAME, config_schema, first_files
 from bakeoff.errors import UsageError
 from bakeoff.scorers.entries import kinds_for_files
 

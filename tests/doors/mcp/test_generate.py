@@ -27,8 +27,7 @@ from bakeoff.doors.mcp.generate.drafts import (
     draft_cases,
     whole_config,
 )
-from bakeoff.doors.mcp.generate.surroundings import Surroundings
-from bakeoff.doors.mcp.generate.values import Maker
+from bakeoff.doors.mcp.generate.values import Maker, Surroundings
 from bakeoff.doors.mcp.generate.wording import leaks
 from bakeoff.doors.mcp.model_writing import reworded
 from bakeoff.errors import UsageError

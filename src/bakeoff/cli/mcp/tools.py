@@ -177,8 +177,8 @@ def generate(
 
     from bakeoff.doors.mcp.config import suite_environment
     from bakeoff.doors.mcp.generate.drafts import DraftRequest, Frame, added_to, cases_text, draft_cases, whole_config
-    from bakeoff.doors.mcp.generate.surroundings import Surroundings
     from bakeoff.doors.mcp.generate.target import DraftTarget, keys_as_variables
+    from bakeoff.doors.mcp.generate.values import Surroundings
     from bakeoff.doors.mcp.model_writing import reworded
     from bakeoff.doors.mcp.servers import redacted_tools
 

@@ -146,21 +146,21 @@ def _load(file: Path) -> dict[str, Any]:
     return found
 
 
-def function_rows(target: str, who: str) -> Iterator[DataRow]:
+def function_rows(target: str) -> Iterator[DataRow]:
     """Yield what a function of the user yields: objects, or texts that are inputs.
 
-    The function is called without arguments, and at most `MAX_CASES` + 1 items are taken. Raises `UsageError`, which
-    begins with `who`, if it raises or yields something else.
+    The function is called without arguments, and at most `MAX_CASES` + 1 items are taken. Raises `UsageError` if it
+    raises or yields something else.
     """
-    function = import_target(target, who)
+    function = import_target(target, "cases")
     try:
         made = list(islice(function(), MAX_CASES + 1))
     except Exception as error:
-        raise UsageError(f"{who}: {target} raised {type(error).__name__}: {first_line(error)}") from error
+        raise UsageError(f"cases: {target} raised {type(error).__name__}: {first_line(error)}") from error
     for number, each in enumerate(made, 1):
         value = {"input": each} if isinstance(each, str) else each
         if hasattr(value, "_asdict"):
             value = value._asdict()
         if not isinstance(value, Mapping):
-            raise UsageError(f"{who}: item {number} of {target} is {type(each).__name__}: yield objects or texts")
+            raise UsageError(f"cases: item {number} of {target} is {type(each).__name__}: yield objects or texts")
         yield DataRow(f"{target}: item {number}", plain(dict(value)))

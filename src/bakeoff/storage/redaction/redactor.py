@@ -1,15 +1,176 @@
-"""Replace secrets in bytes, texts and models by their names."""
+"""Find secrets in data, also the rest of one where a text was cut, and replace them by their names."""
 
 import re
+from array import array
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_origin
+from itertools import compress
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, get_origin
 
-from bakeoff.storage.redaction.forms import SHORTEST
-from bakeoff.storage.redaction.search import Needles, SecretMatch
+from bakeoff.storage.redaction.forms import KEPT, SHORTEST, Form, fold, forms_of
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
+
+
+CUT = "…"
+"""Marks where a text was shortened. The rest of a secret may stand beside it."""
+
+_CUT_ENDS = (CUT.encode(), b"...")
+_CUT_MARK = re.compile(b"|".join(map(re.escape, _CUT_ENDS)))
+# What programs put between the characters of a text, although no reader sees it: escapes of control characters,
+# colours, and the mark that pytest puts before the lines of an error.
+_ESCAPES = re.compile(
+    rb"\\(?<!\\\\)\\*+(?:(?:x1[bB]|u001[bB]|033|e)\[[0-9;?]*+[A-Za-z]"
+    rb"|[nrtbfv]|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|x[0-9a-fA-F]{2}|[0-7]{3})"
+    rb"|\x1b(?:\[[0-9;?]*+[ -/]*+[@-~]|\][^\x07\x1b]*+(?:\x07|\x1b\\))"
+    rb"|\nE(?=[ \t])"
+)
+_IS_KEPT = bytes(byte in KEPT for byte in range(256))
+_GAP = re.compile(rb"[^A-Za-z0-9]+")
+_SPACE = re.compile(rb"\s+")
+_UNUSUAL = re.compile(rb"[^\t\n\r -~]")  # bytes that do not separate ordinary words
+
+
+class SecretMatch(NamedTuple):
+    """The place of a secret, or of a part of one."""
+
+    start: int
+    end: int
+    name: str
+
+
+class Needles:
+    """The spellings of some secrets, ready to be searched for."""
+
+    def __init__(self, secrets: Iterable[tuple[str, str]]) -> None:
+        """Take pairs of a name and a value. If two secrets share a spelling, matches have the name of the first."""
+        folded: dict[bytes, _Spelling] = {}
+        plain: dict[bytes, _Spelling] = {}
+        for name, value in secrets:
+            for form in forms_of(value):
+                known = (folded if form.folded else plain).setdefault(form.needle, _Spelling(name, []))
+                known.forms.append(form)
+        self._folded, self._plain = _Index(folded), _Index(plain)
+
+    def may_be_in(self, data: bytes) -> bool:
+        """Return True if the first or the last bytes of a needle are in the data."""
+        seen, blanked = fold(data), _without_escapes(data)
+        return bool(
+            self._folded.edges_in(seen if blanked is data else b"%b %b" % (seen, fold(blanked)))
+            or self._plain.edges_in(data)
+        )
+
+    def found_in(self, data: bytes, *, cut: bool) -> Iterator[SecretMatch]:
+        """Yield where the secrets are; with `cut`, also the parts of secrets at the ends and beside `CUT` marks."""
+        marks = (place for match in _CUT_MARK.finditer(data) for place in match.span())
+        cuts = [0, *marks, len(data)] if cut else []
+        for start, end, needle in self._plain.found_in(data, cuts):
+            yield SecretMatch(start, end, self._plain.needles[needle].name)
+        yield from self._found_folded(data, data, cuts)
+        if (blanked := _without_escapes(data)) is not data:
+            yield from self._found_folded(data, blanked, cuts)
+
+    def _found_folded(self, data: bytes, searched: bytes, cuts: list[int]) -> Iterator[SecretMatch]:
+        """Yield what is in folded data. `searched` is the data, or the data without its escapes."""
+        view = fold(searched)
+        places = array("Q", compress(range(len(searched)), searched.translate(_IS_KEPT)))  # of what is in the view
+        for start, end, needle in self._folded.found_in(view, [bisect_left(places, cut) for cut in cuts]):
+            name, forms = self._folded.needles[needle]
+            first, last = places[start], places[end - 1] + 1
+            if end - start == len(needle):
+                said = [form.around(data, first, last) for form in forms if _is_said(form, data, first, last)]
+                if not said:
+                    continue
+                first, last = max(said, key=lambda place: place[1] - place[0])
+            elif forms[0].words:  # a part of words is only told by the cut beside it
+                if needle.startswith(view[start:end]):
+                    is_cut = last == len(data) or _CUT_MARK.match(data, last) is not None
+                else:
+                    is_cut = first == 0 or data.endswith(_CUT_ENDS, 0, first)
+                if not is_cut:
+                    continue
+            yield SecretMatch(first, last, name)
+
+
+def _without_escapes(data: bytes) -> bytes:
+    """Return the data with NULs, which folding drops, for escapes, colours and marks of lines; itself without any."""
+    if b"\\" not in data and b"\x1b" not in data and b"\nE" not in data:
+        return data
+    blanked = _ESCAPES.sub(lambda match: bytes(len(match[0])), data)
+    return data if blanked == data else blanked
+
+
+def _is_said(form: Form, data: bytes, first: int, last: int) -> bool:
+    """Return False for ordinary words that happen to spell a secret of words."""
+    if not form.words:
+        return True
+    found, start, end = data[first:last], first - len(form.before), last + len(form.after)
+    is_whole = data[max(0, start) : first] == form.before and data[last:end] == form.after
+    if is_whole and _SPACE.sub(b"", found).lower() == _SPACE.sub(b"", form.inner).lower():
+        return True
+    gaps = _GAP.findall(found)
+    return len(gaps) * 2 >= len(form.needle) or fold(found) != form.needle or any(map(_UNUSUAL.search, gaps))
+
+
+class _Spelling(NamedTuple):
+    """The secret behind a needle, and the forms that have this needle."""
+
+    name: str
+    forms: list[Form]
+
+
+class _Index:
+    """Needles by their edges, the first and the last bytes: one of them is in whatever a cut left of a needle."""
+
+    def __init__(self, needles: dict[bytes, _Spelling]) -> None:
+        self.needles = needles
+        self._starting: dict[bytes, list[bytes]] = {}
+        self._ending: dict[bytes, list[bytes]] = {}
+        for needle in sorted(needles, key=len, reverse=True):
+            self._starting.setdefault(needle[:SHORTEST], []).append(needle)
+            self._ending.setdefault(needle[-SHORTEST:], []).append(needle)
+        self._edges = list(self._starting | self._ending)
+        self._automaton = None
+        if needles:
+            from ahocorasick_rs import BytesAhoCorasick  # not above: often there is no secret
+
+            self._automaton = BytesAhoCorasick(self._edges)
+
+    def edges_in(self, view: bytes) -> list[tuple[int, bytes]]:
+        """Return the places of all edges in order, each with its edge."""
+        if self._automaton is None:
+            return []
+        found = self._automaton.find_matches_as_indexes(view, overlapping=True)
+        return [(start, self._edges[number]) for number, start, _ in found]
+
+    def found_in(self, view: bytes, cuts: list[int]) -> Iterator[tuple[int, int, bytes]]:
+        """Yield the start, the end and the needle of each place; with `cuts`, also of parts that were cut off."""
+        covered, last = 0, b""
+        for at, edge in self.edges_in(view):
+            for needle in self._starting.get(edge, ()):
+                if at + len(needle) <= covered:
+                    break
+                # A needle may repeat itself: where it overlaps its last place, nothing is gained.
+                if (at >= covered or needle != last) and view.startswith(needle, at):
+                    yield at, at + len(needle), needle
+                    covered, last = at + len(needle), needle
+                    break
+            if cuts:
+                yield from self._rests(view, at, edge, cuts)
+
+    def _rests(self, view: bytes, at: int, edge: bytes, cuts: list[int]) -> Iterator[tuple[int, int, bytes]]:
+        """Yield the parts of needles whose other end was cut off."""
+        end = cuts[bisect_left(cuts, at + SHORTEST)]
+        for needle in self._starting.get(edge, ()):
+            if end - at < len(needle) and needle.startswith(view[at:end]):
+                yield at, end, needle
+        start, end = cuts[bisect_right(cuts, at) - 1], at + SHORTEST
+        for needle in self._ending.get(edge, ()):
+            if end - start < len(needle) and needle.endswith(view[start:end]):
+                yield start, end, needle
+
 
 Model = TypeVar("Model", bound="BaseModel")
 

@@ -15,8 +15,7 @@ from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import visible
 from bakeoff._kernel.yaml import parse_yaml, read_yaml
 from bakeoff.doors.mcp.examples import SCHEMA_NAME
-from bakeoff.doors.mcp.generate.surroundings import Surroundings
-from bakeoff.doors.mcp.generate.values import GeneratedValue, Maker, suggested_values
+from bakeoff.doors.mcp.generate.values import GeneratedValue, Maker, Surroundings, suggested_values
 from bakeoff.doors.mcp.generate.wording import (
     common_prefixes,
     is_known,

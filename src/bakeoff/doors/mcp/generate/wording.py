@@ -26,10 +26,10 @@ def name_words(name: str) -> list[str]:
     return [word.lower() for word in _BETWEEN.split(name) if word]
 
 
-def grams(text: str, length: int = LENGTH) -> set[tuple[str, ...]]:
-    """Return every `length` words in a row of a text."""
+def grams(text: str) -> set[tuple[str, ...]]:
+    """Return every `LENGTH` words in a row of a text."""
     words = re.findall(r"[a-z0-9]+", text.casefold())
-    return {tuple(words[at : at + length]) for at in range(len(words) - length + 1)}
+    return {tuple(words[at : at + LENGTH]) for at in range(len(words) - LENGTH + 1)}
 
 
 def leaks(prompt: str, tool: ServerTool, values: Mapping[str, JsonValue]) -> list[str]:
