@@ -12,7 +12,6 @@ from pydantic_core import to_jsonable_python
 from bakeoff._kernel.yaml import Key, PlacedYaml, read_yaml
 from bakeoff.doors.data_files import read_text
 from bakeoff.doors.eval.config import CONFIG_NAME, PromptSuite
-from bakeoff.doors.eval.promptfoo import is_promptfoo, suite_of_promptfoo
 from bakeoff.doors.eval.read import suite_of
 from bakeoff.errors import UsageError
 
@@ -29,7 +28,13 @@ def read_suite(path: Path | None) -> PromptSuite:
     if file.suffix == ".toml":
         return suite_of(read_pyproject(file))
     placed = read_yaml(file)
-    return suite_of_promptfoo(placed) if is_promptfoo(placed) else suite_of(placed)
+    keys = set(placed.value) if isinstance(placed.value, dict) else set()
+    by_its_keys = keys & {"providers", "tests", "defaultTest"} and not keys & {"subjects", "cases", "scorers"}
+    if by_its_keys or file.name.startswith("promptfooconfig"):
+        from bakeoff.doors.eval.promptfoo import suite_of_promptfoo  # most configurations are ours
+
+        return suite_of_promptfoo(placed)
+    return suite_of(placed)
 
 
 def find_config(path: Path | None) -> Path:

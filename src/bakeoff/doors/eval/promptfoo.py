@@ -27,14 +27,6 @@ _MAX_COMBINATIONS = 10_000
 _NOT_RUN = "is code, which is not run"
 
 
-def is_promptfoo(placed: PlacedYaml) -> bool:
-    """Tell whether a configuration is one of promptfoo's, by its name or its keys."""
-    if placed.file.name.startswith("promptfooconfig"):
-        return True
-    keys = set(placed.value) if isinstance(placed.value, dict) else set()
-    return bool(keys & {"providers", "tests", "defaultTest"}) and not keys & {"subjects", "cases", "scorers"}
-
-
 @dataclass(frozen=True, slots=True)
 class Usual:
     """Hold the own and default values of a test, each assertion with its key and the notes of its file."""
