@@ -232,12 +232,9 @@ class Case(FrozenModel):
         return [
             f"case {self.id!r}: {what} has {str(folder)!r} both as a file and as a folder of others: rename one"
             for what, files in (("files", self.files), ("hidden", self.hidden), ("reference", self.reference))
-            for folder in _folders(files) & {PurePosixPath(name) for name in files}
+            for folder in {parent for name in files if "/" in name for parent in PurePosixPath(name).parents}
+            if folder in map(PurePosixPath, files)
         ]
-
-
-def _folders(files: Files) -> set[PurePosixPath]:
-    return {folder for name in files if "/" in name for folder in PurePosixPath(name).parents}
 
 
 _NOTICED = {"id", "prompt", "files", "collect", "answer_file"}

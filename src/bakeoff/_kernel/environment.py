@@ -32,13 +32,13 @@ def read_environment(folder: Path | None = None, base: Mapping[str, str] | None 
     return {**found, **(os.environ if base is None else base)}
 
 
-def environments_above(folder: Path | None = None) -> Iterator[dict[str, str]]:
+def environments_above() -> Iterator[dict[str, str]]:
     """Yield the variables of each `.env` file in the folders above, up to the top of the repository or to the home.
 
     They are used for redaction only; no setting is read from them. Files that cannot be read are left out.
     """
     try:
-        start = (folder or Path()).resolve()
+        start = Path().resolve()
         home = Path.home().resolve()
     except (OSError, RuntimeError):  # the current folder was deleted, or nobody knows the home
         return

@@ -77,10 +77,6 @@ class ResolvedPlan:
     source: str | None = None
     of_cases: Mapping[str, Mapping[str, Scorer]] = field(default_factory=dict)
 
-    def scorers_of(self, case: Case) -> Mapping[str, Scorer]:
-        """Return the scorers of a case by name: its own, or else those of the plan."""
-        return self.scorers if case.scorers is None else self.of_cases[case.id]
-
     def may_run_commands(self, subjects: Collection[str] | None = None) -> bool:
         """Return True if some trial may need a workspace.
 

@@ -325,7 +325,7 @@ class TrialRunner:
         started = time.perf_counter()
         scores: list[Score] = []
         remarks: list[str] = []
-        for name, scorer in self.resolved.scorers_of(case).items():
+        for name, scorer in self.resolved.of_cases.get(case.id, self.resolved.scorers).items():
             clock, shown = self._clock(trial, case.limits.score_seconds), given
             if getattr(scorer, "may_ask", hasattr(type(scorer), "needs")):  # only such a scorer asks a model
                 shown = replace(given, asking=self._task(trial, tally, tried, judging=clock))

@@ -86,11 +86,6 @@ async def _settled(function: Callable[[], Awaitable[Any]]) -> tuple[Any, BaseExc
         return None, error  # raised again for who waits
 
 
-def clock_of(task: "asyncio.Task[Any] | None") -> Clock | None:
-    """Return the time limit of the case that runs in a task."""
-    return None if task is None else _RUNNING.get(task)
-
-
 def _forget(task: "asyncio.Task[Any]") -> None:
     _ABANDONED.discard(task)
     if not task.cancelled():
@@ -173,7 +168,8 @@ class StallWatch:
         while not self._ended.wait(_BEAT):
             if self._loop.time() > self._due + _BEAT / 2:
                 place = _users_place(sys._current_frames().get(self._thread_id))
-                self._samples.append(_StallSample(clock_of(asyncio.current_task(self._loop)), place))
+                task = asyncio.current_task(self._loop)
+                self._samples.append(_StallSample(_RUNNING.get(task) if task else None, place))
 
 
 _SHARED = "the event loop was blocked for"

@@ -471,12 +471,12 @@ def _row(entry: LeaderboardEntry, *, split: bool) -> tuple[Value, ...]:
     )
 
 
-def rank_cells(entry: LeaderboardEntry, note: str = "") -> tuple[Value, Value]:
+def rank_cells(entry: LeaderboardEntry) -> tuple[Value, Value]:
     """Return the rank of a subject, and the groups that it shares with others, as every leaderboard shows them."""
     standing = entry.standing
     groups = " ".join(map(letter, standing.groups)) or UNKNOWN
     return (
-        Datum(entry.rank, sort=standing.best, note=note),
+        Datum(entry.rank, sort=standing.best),
         Datum(groups, sort=standing.groups[0] if standing.groups else None),
     )
 

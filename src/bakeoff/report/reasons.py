@@ -25,12 +25,8 @@ def why(record: Record) -> str:
     if record.failure:
         return shorten(f"{record.failure.type}: {record.failure.message}", _MAX_TEXT_LENGTH)
     told = [f"{one.name}: {one.reason}" if one.reason else f"{one.name} {one.value:.2f}" for one in _low(record)]
-    return shorten("; ".join(filter(None, [*told, why_unscored(record)])), _MAX_TEXT_LENGTH)
-
-
-def why_unscored(record: Record) -> str:
-    """Return the reasons of the scores without a value."""
-    return "; ".join(f"{score.name}: {score.reason or 'unscored'}" for score in record.scores if score.value is None)
+    told += [f"{score.name}: {score.reason or 'unscored'}" for score in record.scores if score.value is None]
+    return shorten("; ".join(told), _MAX_TEXT_LENGTH)
 
 
 def failure_class(record: Record) -> str:

@@ -200,7 +200,8 @@ def shared_paths(program: UserProgram, folder: Path) -> dict[Path, bool]:
         shared[folder] = False
     for text in _words(program):
         path = (folder / text).resolve()
-        if text and _exists(path) and not is_around_home(path) and not _is_of_the_kernel(path):
+        is_there = text and os.path.exists(path)  # noqa: PTH110 - no error for a text that is too long for a name
+        if is_there and not is_around_home(path) and not _is_of_the_kernel(path):
             is_code = path.suffix in _CODE and path.is_file()
             shared |= dict.fromkeys(_code_folders(path) if is_code else [path], False)
     for may_change, paths in ((False, program.readable), (True, program.writable)):
@@ -223,13 +224,6 @@ def _words(program: UserProgram) -> Iterator[str]:
     for word in program.argv[1:]:
         yield from (word, word.partition("=")[2]) if word.startswith("-") else (word,)
     yield from (value for value in program.env.values() if value.startswith("/"))
-
-
-def _exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except OSError:  # a text that is too long for a name
-        return False
 
 
 def _code_folders(script: Path) -> Iterator[Path]:

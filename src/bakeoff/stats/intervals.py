@@ -193,12 +193,12 @@ def interval_of(moments: Moments, *, confidence: float = CONFIDENCE) -> Interval
     return found if moments.weight >= MIN_UNITS - _ROUNDING else found.unpromised()
 
 
-def interval_of_passes(passed: int, cases: int, *, confidence: float = CONFIDENCE) -> Interval | None:
+def interval_of_passes(passed: int, cases: int) -> Interval | None:
     """Return the interval of `score_interval` for cases of one round, without a cell for each."""
     share = passed / cases if cases else 0.0
     spread = share * (1 - share) / max(1, cases - 1)
     moments = Moments(cases, cases, share, spread, min(passed, cases - passed), cases - 1.0, 0.0, single=True)
-    return interval_of(moments, confidence=confidence)
+    return interval_of(moments, confidence=CONFIDENCE)
 
 
 def _best(moments: Moments, confidence: float) -> Interval:

@@ -78,7 +78,7 @@ def leaderboard(subjects: Mapping[str, Cells], *, alpha: float = ALPHA, seed: in
 
 
 def corrected_leaderboard(
-    scores: _Scores, compared: Callable[[Pair], tuple[float, float] | None], *, alpha: float = ALPHA
+    scores: _Scores, compared: Callable[[Pair], tuple[float, float] | None]
 ) -> tuple[Standing, ...]:
     """Rank subjects by other scores than those of their cells, such as those that labels correct.
 
@@ -87,7 +87,7 @@ def corrected_leaderboard(
     order = sorted(scores, key=lambda name: -scores[name][0])
     found = {pair: one for pair in combinations(order, 2) if (one := compared(pair)) is not None}
     adjusted = dict(zip(found, holm([chance for _, chance in found.values()]), strict=True))
-    told_apart = frozenset(pair for pair, chance in adjusted.items() if chance <= alpha and found[pair][0] > 0)
+    told_apart = frozenset(pair for pair, chance in adjusted.items() if chance <= ALPHA and found[pair][0] > 0)
     return _standings(scores, order, _Pairs(told_apart, frozenset(found)))
 
 

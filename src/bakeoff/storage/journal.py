@@ -129,15 +129,12 @@ def read_journal_backwards(path: Path, step: int = _STEP) -> Iterator[Entry]:
         for later, raw in enumerate(lines_backwards(journal, step)):
             entry = read_line(raw, 0, blobs)
             if isinstance(entry, Damage):
-                lines = _number_of_lines(path) if lines is None else lines
+                if lines is None:
+                    with open_file(path) as whole:
+                        lines = count_lines(whole)[0].lines
                 entry = replace(entry, line=lines - later)
             yield entry
         yield from sequence_damage(journal, sealed)
-
-
-def _number_of_lines(path: Path) -> int:
-    with open_file(path) as journal:
-        return count_lines(journal)[0].lines
 
 
 def _sealed(journal: Path) -> Totals | None:

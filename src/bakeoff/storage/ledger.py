@@ -19,6 +19,7 @@ NOT_RUN, SKIPPED, UNFINISHED = "NotRun", "Skipped", "Unfinished"
 """Types of the failures of parts that have no result because nothing ended them: see `missing_kind`."""
 
 _KINDS: Mapping[str, Missing] = {NOT_RUN: "not run", SKIPPED: "skipped", UNFINISHED: "unfinished"}
+_OF_VERDICTS: Mapping[Verdict, Missing] = {Verdict.BUDGET: "budget", Verdict.GRADER: "grader"}
 _WORDS: Mapping[Missing, str] = {
     "not run": "not run",
     "skipped": "skipped",
@@ -127,11 +128,7 @@ def missing_kind(record: Record) -> Missing | None:
     if record.verdict not in LOST:
         return None
     own = _KINDS.get(record.failure.type) if record.failure is not None else None
-    return own or _of_verdict(record.verdict)
-
-
-def _of_verdict(verdict: Verdict) -> Missing:
-    return "budget" if verdict is Verdict.BUDGET else "grader" if verdict is Verdict.GRADER else "infra"
+    return own or _OF_VERDICTS.get(record.verdict, "infra")
 
 
 def describe(ledger: Ledger, unit: str) -> str:

@@ -301,7 +301,9 @@ class WorkerPool:
                 return TestRun(error=prepared["error"], seconds=time.monotonic() - started), False
             async with self._workers.take() as worker:
                 started, step, limit = time.monotonic(), "the tests did not end", seconds
-                answer = parse_answer(await worker.ask(prepared, seconds=seconds, more=self._more_seconds))
+                # A busy machine may be the reason for a delay.
+                asked = worker.ask(prepared, seconds=seconds, more=lambda late: late / 2 if self.is_busy() else 0.0)
+                answer = parse_answer(await asked)
         except TimeoutError:
             error, is_doubtful = f"{step} within {limit:g} s", step == _NOT_COMPILED and self.is_busy()
             return TestRun(error=error, stop="timeout", seconds=time.monotonic() - started), is_doubtful
@@ -312,10 +314,6 @@ class WorkerPool:
             is_doubtful = step == _NOT_COMPILED or (run.stop == "crashed" and (code < 0 or code > _FIRST_SIGNAL))
             return run, is_doubtful
         return None if "whole" in answer else read_report(answer, time.monotonic() - started), False
-
-    def _more_seconds(self, seconds: float) -> float:
-        """Return how much longer to wait after the limit, because a busy machine may be the reason for the delay."""
-        return seconds / 2 if self.is_busy() else 0.0
 
     async def run_whole(self, files: Mapping[str, str], entry: str, seconds: float) -> TestRun:
         """Run a test file with a whole test runner, which is slow but supports everything."""

@@ -1,6 +1,5 @@
 """The cases of a configuration: a prompt and the expected calls, or several turns of a conversation."""
 
-from collections.abc import Sequence
 from typing import Annotated, Any
 
 from pydantic import (
@@ -121,7 +120,8 @@ class McpCase(McpTurn):
         except ValidationError:
             return {**value, "prompt": "invalid", SPELLINGS[0]: None}
         calls = [call.model_dump() for turn in turns for call in turn.expectedOutput or ()]
-        return {**value, "prompt": prompt_of_turns([turn.prompt for turn in turns]), SPELLINGS[0]: calls or None}
+        prompt = "\n\n".join(f"Turn {number}: {turn.prompt}" for number, turn in enumerate(turns, 1))
+        return {**value, "prompt": prompt, SPELLINGS[0]: calls or None}
 
     @model_serializer(mode="wrap")
     def _without_derived(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -139,8 +139,3 @@ class McpCase(McpTurn):
 
 
 _TURNS: TypeAdapter[tuple[McpTurn, ...]] = TypeAdapter(tuple[McpTurn, ...])
-
-
-def prompt_of_turns(prompts: Sequence[str]) -> str:
-    """Return the prompts of several turns as one text, for reports and judges."""
-    return "\n\n".join(f"Turn {number}: {prompt}" for number, prompt in enumerate(prompts, 1))

@@ -170,10 +170,6 @@ class RunSettings(FrozenModel):
         default="run", description="one server for the whole run, or a fresh one for each trial"
     )
 
-    def run_settings(self) -> dict[str, Any]:
-        """Return these keys with their values, from which a configuration or a plan's settings can be built."""
-        return {name: getattr(self, name) for name in RunSettings.model_fields}
-
 
 class SuiteConfig(RunSettings):
     """A whole configuration, with the keys of the file."""

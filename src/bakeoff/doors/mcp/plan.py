@@ -137,7 +137,7 @@ def build_plan(suite: McpSuite, request: EvaluationRequest) -> Plan:
     }
     of_file, of_cases, remarks = _scorers(suite, models, numbered)
     settings = McpPlanSettings(
-        **{**config.run_settings(), "concurrencyLimit": evaluated["concurrencyLimit"]},
+        **{name: evaluated.get(name, getattr(config, name)) for name in RunSettings.model_fields},
         file=str(suite.file),
         report=str(request.report),
         warnings=remarks,

@@ -276,7 +276,8 @@ class EndStateRunner:
 
         assert check.command is not None
         argv = ("/bin/sh", "-c", check.command) if isinstance(check.command, str) else check.command
-        spec, folder = self._server(check.serverName), self._folder_of(check.serverName)
+        spec = next((one for one in self.servers if check.serverName in (None, one.name)), self.servers[0])
+        folder = (spec.cwd or self.folder).resolve()
         env = server_environment(spec)
         done = (await supervise(*unconfined_command(argv, env=env, cwd=folder, seconds=self.seconds))).completed
         if done.ok:
@@ -284,12 +285,6 @@ class EndStateRunner:
         said = (done.stderr or done.stdout).decode(errors="replace").strip()[-300:]
         how = f"exit code {done.exit_code}" if done.stop == "exited" else f"it was ended: {done.stop}"
         return ExecutedCall(tool=check.label, text=f"{how}{said and f': {said}'}", is_error=True)
-
-    def _server(self, name: str | None) -> ServerSpec:
-        return next((server for server in self.servers if name in (None, server.name)), self.servers[0])
-
-    def _folder_of(self, name: str | None) -> Path:
-        return (self._server(name).cwd or self.folder).resolve()
 
 
 def dumped(results: Sequence[EndResult]) -> list[JsonValue]:

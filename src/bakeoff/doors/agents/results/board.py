@@ -162,19 +162,15 @@ def _keys(results: Iterable[AgentsResult]) -> dict[tuple[str, str | None, str], 
     return keys
 
 
-def last_updated(board: Iterable[RankedRow]) -> str | None:
-    """Return the latest timestamp of all files."""
-    stamps = [stamp for one in board if (stamp := one.result.metadata.timestamp)]
-    return max(stamps, key=lambda stamp: seconds_of(stamp) or 0.0) if stamps else None
-
-
 def leaderboard_json(ranked: AgentsBoard) -> dict[str, Any]:
     """Return `lastUpdated`, the `results` by agent and model (and board), and the ranked `entries` of each `board`."""
     results: dict[str, Any] = {}
     board = ranked.rows
     for one in board:  # the first board has the latest; results on other exercises are not replaced by it
         results[one.key if one.key not in results else f"{one.key}-board{one.entry.board}"] = one.result.as_json()
-    return {"lastUpdated": last_updated(board), "results": results, "entries": [_entry(one) for one in board]}
+    stamps = [stamp for one in board if (stamp := one.result.metadata.timestamp)]
+    updated = max(stamps, key=lambda stamp: seconds_of(stamp) or 0.0, default=None)
+    return {"lastUpdated": updated, "results": results, "entries": [_entry(one) for one in board]}
 
 
 def _entry(one: RankedRow) -> dict[str, Any]:
@@ -217,12 +213,6 @@ def _exercises(board: Sequence[RankedRow]) -> dict[str, list[ExerciseResult | No
     return {name: [results.get(name) for results in tried] for name in sorted(names)}
 
 
-def _solved(result: ExerciseResult) -> tuple[int, int]:
-    """Return the number of attempts that solved the exercise, and of all attempts."""
-    tries = result.attempts or (result,)
-    return sum(one.overall_success for one in tries), len(tries)
-
-
 def _matrix(board: Sequence[RankedRow], number: int | None) -> Section | None:
     if not (exercises := _exercises(board)):
         return None
@@ -242,7 +232,8 @@ def _matrix(board: Sequence[RankedRow], number: int | None) -> Section | None:
 def _cell(result: ExerciseResult | None) -> MatrixCell | None:
     if result is None:
         return None
-    solved, tries = _solved(result)
+    attempts = result.attempts or (result,)
+    solved, tries = sum(one.overall_success for one in attempts), len(attempts)
     tone: Tone = "pass" if solved == tries else "partial" if solved else "fail"
     why = result.agent_error or result.test_error or ""
     return MatrixCell(f"{solved}/{tries}", solved / tries, tone, "" if solved == tries else visible(why, 300))

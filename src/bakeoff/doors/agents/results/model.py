@@ -24,11 +24,8 @@ def safe_name(text: str) -> str:
     return _UNSAFE.sub("_", text)[:100]
 
 
-def _no_default(value: Any) -> Any:
-    """Read an empty name or `default`, which some programs write, as no model."""
-    return None if value in ("", "default") else value
-
-
+# An empty name or `default`, which some programs write, is no model.
+_NO_DEFAULT = BeforeValidator(lambda value: None if value in ("", "default") else value)
 Number = Annotated[float, Field(ge=0, le=MAX_NUMBER), written_shortest(6)]
 Percent = Annotated[float, Field(ge=0, le=100), written_shortest(6)]
 # With the digits that a price can have. A sum of floats has more, which are noise.
@@ -42,7 +39,7 @@ class AgentsMetadata(CamelObject):
     """The agent, its model and provider, and the run. `timestamp` is when the first trial began."""
 
     agent: Short
-    model: Annotated[Short | None, BeforeValidator(_no_default)] = None
+    model: Annotated[Short | None, _NO_DEFAULT] = None
     provider: Short = "unknown"
     version: str | None = Field(default=None, max_length=500)
     timestamp: Moment | None = None

@@ -236,7 +236,7 @@ def forest(plot: ForestPlot) -> Fragment:
         "at": Scale(-reach, reach, _MARGIN, WIDTH - _MARGIN),
         "kind": _kind,
         "points": _points,
-        "between": _points_between,
+        "between": lambda ends: "undefined" if ends is None else " to ".join(map(_points, ends)),
         "width": WIDTH,
     }
     return Fragment(package="bakeoff.report.render.html", template="forest.html", data=data)
@@ -252,7 +252,3 @@ def _kind(row: Difference) -> str:
 
 def _points(share: float | None) -> str:
     return UNKNOWN if share is None else f"{100 * share:+.3g}"
-
-
-def _points_between(interval: tuple[float, float] | None) -> str:
-    return "undefined" if interval is None else f"{_points(interval[0])} to {_points(interval[1])}"
