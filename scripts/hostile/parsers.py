@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bakeoff._kernel.environment import read_environment
+from bakeoff._kernel.json import json_object
 from bakeoff._kernel.yaml import parse_yaml
 from bakeoff.doors.agents.agents import read_agent
 from bakeoff.doors.agents.exercises import find_exercises
@@ -53,7 +54,7 @@ from bakeoff.storage.journal import read_journal, read_journal_backwards
 from bakeoff.storage.labels import read_labels
 from bakeoff.storage.run_folder import RunFolder
 from bakeoff.subjects.controls import read_script
-from bakeoff.toolchains.command_reports import json_object, read_junit
+from bakeoff.toolchains.command_reports import read_junit
 from bakeoff.toolchains.vitest import read_picture
 
 _PROJECT = Path(__file__).resolve().parents[2]

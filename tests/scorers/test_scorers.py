@@ -20,9 +20,9 @@ from bakeoff.record import Record, Score, Transcript
 from bakeoff.sandbox import choose_sandbox
 from bakeoff.sandbox.places import graded_files, open_workspace
 from bakeoff.scorers import Regex, function_scorer
-from bakeoff.scorers.command import read_junit
 from bakeoff.storage.journal import JournalWriter
 from bakeoff.storage.redaction import Redactor
+from bakeoff.toolchains.command_reports import read_junit
 
 
 def no_workspace() -> AbstractAsyncContextManager[Workspace]:
@@ -318,12 +318,15 @@ def test_a_huge_report_is_not_read() -> None:
 
 def test_a_deep_report_is_read_without_harm() -> None:
     depth = 50_000
-    assert read_junit("<a>" * depth + '<testcase name="x"/>' + "</a>" * depth) == [("x", "passed")]
+    [test] = read_junit("<a>" * depth + '<testcase name="x"/>' + "</a>" * depth)
+    assert (test.name, test.state) == ("x", "passed")
 
 
 def test_names_of_tests_are_taken_as_they_are() -> None:
     xml = report('<testcase name="a::b"/>', "<testcase/>", '<testcase classname="&lt;b&gt;" name="é"/>')
-    assert read_junit(xml) == [("a::b", "passed"), ("", "passed"), ("<b>::é", "passed")]
+    assert [(test.name, test.state) for test in read_junit(xml, "::")] == [
+        ("a::b", "passed"), ("", "passed"), ("<b>::é", "passed"),
+    ]  # fmt: skip
 
 
 async def cancel_its_own_task(given: ScoreInput) -> float:

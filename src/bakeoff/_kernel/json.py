@@ -58,6 +58,15 @@ def parse_json(data: str | bytes) -> Any:
     return value
 
 
+def json_object(data: str | bytes) -> dict[str, Any] | None:
+    """Return the JSON object that a program wrote; None for anything else."""
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
 def _refuse_deep(value: Any) -> None:
     level = [value]
     for _ in range(_MAX_DEPTH):

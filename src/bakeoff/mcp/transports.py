@@ -7,7 +7,6 @@ socket or die.
 
 import asyncio
 import contextlib
-import json
 import os
 from collections import deque
 from collections.abc import AsyncIterator
@@ -23,6 +22,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import PARSE_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
 from pydantic import ValidationError
 
+from bakeoff._kernel.json import json_object
 from bakeoff._kernel.text import LINE_LENGTH, quoted, visible
 from bakeoff.errors import BakeoffError
 from bakeoff.mcp.oauth import secrets_of_auth
@@ -409,11 +409,8 @@ async def _cancelled_at_exit() -> AsyncIterator[list[asyncio.Task[None]]]:
 
 def _answered_request(line: bytes) -> int | str | None:
     """Return the id of the request that an unreadable line answers, or None."""
-    try:
-        data = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(data, dict) or not ({"result", "error"} & data.keys()):
+    data = json_object(line)
+    if data is None or not ({"result", "error"} & data.keys()):
         return None
     request = data.get("id")
     return request if isinstance(request, int | str) and not isinstance(request, bool) else None

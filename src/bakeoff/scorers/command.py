@@ -15,7 +15,7 @@ from bakeoff.record import Score
 from bakeoff.scorers.configurable import ConfigurableScorer, checked_as
 from bakeoff.scorers.registry import scorer
 from bakeoff.storage.redaction import CUT
-from bakeoff.toolchains.command_reports import testcases_in
+from bakeoff.toolchains.command_reports import read_junit
 
 _TAIL = 2000  # characters of output that are kept
 _LINE = 500  # characters of the last line, which is the reason
@@ -77,7 +77,7 @@ class Command(ConfigurableScorer):
         if report is None:
             return 0.0, f"no {self.junit} was written; exit code {done.exit_code}: {_last_line(done)}"
         try:
-            outcomes = read_junit(report)
+            outcomes = [(test.name, test.state) for test in read_junit(report, "::")]
         except ValueError as error:
             return 0.0, f"{self.junit} is not a JUnit report: {error}"
         if self.tests is not None and sorted(self.tests) != sorted(name for name, _ in outcomes):
@@ -89,16 +89,6 @@ class Command(ConfigurableScorer):
             return 0.0, f"every test is reported as passed, but the exit code is {done.exit_code}"
         failed = [name for name, outcome in outcomes if outcome != "passed"]
         return counts["passed"] / len(outcomes), f"not passed: {', '.join(failed)}" if failed else ""
-
-
-def read_junit(text: str) -> list[tuple[str, str]]:
-    """Return the name of each test and whether it `passed`, `failed` or was `skipped`."""
-    found: list[tuple[str, str]] = []
-    for test in testcases_in(text):
-        children = {child.tag for child in test}
-        outcome = "failed" if children & {"failure", "error"} else "skipped" if "skipped" in children else "passed"
-        found.append(("::".join(filter(None, (test.get("classname"), test.get("name")))), outcome))
-    return found
 
 
 def _last_line(done: CommandResult) -> str:

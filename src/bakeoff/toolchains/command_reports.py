@@ -5,7 +5,6 @@ libtest, JUnit, Catch and Jest write files. An answer shares the process with th
 write there whatever it likes. So the report shows which tests ran, and `bakeoff.grading` has twins that show the rest.
 """
 
-import json
 import re
 import secrets
 import shlex
@@ -19,6 +18,7 @@ from xml.etree import ElementTree
 
 from pydantic import BaseModel
 
+from bakeoff._kernel.json import json_object
 from bakeoff.plan import Limits
 from bakeoff.protocols import Command, CommandResult, Sandbox
 from bakeoff.sandbox import open_place, put_files, take
@@ -128,13 +128,11 @@ class OpenJunit:
         return TestRun(tests=ran, error=error, seconds=done.seconds, tampered=tampered)
 
 
-def read_junit(text: str) -> list[TestOutcome]:
-    """Return the tests of a report that may be hostile. Raise `ValueError` if it is not a report."""
-    return [_outcome(test) for test in testcases_in(text)]
+def read_junit(text: str, between: str = " > ") -> list[TestOutcome]:
+    """Return the tests of a report that may be hostile. Raise `ValueError` if it is not a report.
 
-
-def testcases_in(text: str) -> list[ElementTree.Element]:
-    """Return the `testcase` elements of a report that may be hostile. Raise `ValueError` if it is not a report."""
+    `between` joins the class and the name of a test.
+    """
     if len(text) > MAX_REPORT_SIZE:
         raise ValueError(f"it has {len(text)} characters, more than {MAX_REPORT_SIZE}")
     if "<!DOCTYPE" in text or "<!ENTITY" in text:
@@ -143,7 +141,7 @@ def testcases_in(text: str) -> list[ElementTree.Element]:
         root = ElementTree.fromstring(text, ElementTree.XMLParser(target=_BoundedTree()))  # noqa: S314 - see above
     except ElementTree.ParseError as error:
         raise ValueError(str(error)) from error
-    return list(root.iter("testcase"))
+    return [_outcome(test, between) for test in root.iter("testcase")]
 
 
 class _BoundedTree(ElementTree.TreeBuilder):
@@ -158,8 +156,8 @@ class _BoundedTree(ElementTree.TreeBuilder):
         return super().start(tag, attrs)
 
 
-def _outcome(test: ElementTree.Element) -> TestOutcome:
-    name = " > ".join(part for part in (test.get("classname"), test.get("name")) if part)
+def _outcome(test: ElementTree.Element, between: str) -> TestOutcome:
+    name = between.join(part for part in (test.get("classname"), test.get("name")) if part)
     state: TestState = "passed"
     message = ""
     for child in test:
@@ -203,7 +201,7 @@ class CommandReport:
             env = {**_PYTEST, "PYTEST_ADDOPTS": f"--junitxml={name}.xml"}
             return cls(command, f"{name}.xml", _read_cases, env)
         by_script = _TESTS_BY_SCRIPT.fullmatch(command)
-        scripts = json_object(files.get("package.json", "")).get("scripts")
+        scripts = (json_object(files.get("package.json", "")) or {}).get("scripts")
         if by_script and isinstance(scripts, dict) and _JEST_SCRIPT.match(str(scripts.get("test"))):
             arguments = f"--ci --json --outputFile={name}.json"
             return cls(f"{command} {'-- ' if by_script[1] else ''}{arguments}", f"{name}.json", _read_jest)
@@ -227,15 +225,6 @@ class CommandReport:
         error = None if done.ok or failed else f"`{command}` ended with exit code {done.exit_code}: {words}"
         tampered = "a test failed, but the command ended with 0" if done.ok and failed else None
         return TestRun(tests=tuple(tests), error=error, seconds=done.seconds, tampered=tampered)
-
-
-def json_object(text: str) -> dict[str, Any]:
-    """Return the JSON object in a text; an empty one if it has none."""
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 # --- Jest ---------------------------------------------------------------------------------------------------------
@@ -291,7 +280,7 @@ def _read_go(text: str, _printed: str) -> list[TestOutcome]:
     """
     states: dict[str, TestState] = {"pass": "passed", "fail": "failed", "skip": "skipped"}
     printed, ended = defaultdict[str, list[str]](list), dict[str, TestState]()
-    for event in map(json_object, text.splitlines()):
+    for event in filter(None, map(json_object, text.splitlines())):
         name, action = event.get("Test"), event.get("Action")
         if not isinstance(name, str) or name == _GO_OUTPUT or len(name) > _MAX_NAME:
             continue

@@ -20,13 +20,14 @@ from pathlib import Path
 from typing import Protocol
 
 from bakeoff._kernel.environment import cache_folder
+from bakeoff._kernel.json import json_object
 from bakeoff._kernel.model import fingerprint
 from bakeoff.errors import InfraError
 from bakeoff.plan import Grading, Limits
 from bakeoff.protocols import Command, Place, Sandbox
 from bakeoff.sandbox import hand_over, inside, open_place, put_files, take
 from bakeoff.sandbox.programs import program_path, program_roots, said_by, search_path, without_homes
-from bakeoff.toolchains.command_reports import MAX_REPORT_SIZE, CommandReport, json_object
+from bakeoff.toolchains.command_reports import MAX_REPORT_SIZE, CommandReport
 from bakeoff.toolchains.install import JEST_SOURCES, install_jest, install_once, output_of
 from bakeoff.toolchains.outcome import TestRun, check_program, last_output, stopped_by_limit
 from bakeoff.toolchains.tracks import TRACKS, Track, split_command
@@ -183,7 +184,7 @@ def _bring(installed: Path, place: Place) -> None:
 
 def without_package_names(files: Mapping[str, str]) -> dict[str, str]:
     """Give all exercises of a track the same package name and no description, so that they share an installation."""
-    manifest = json_object(files.get("package.json", ""))
+    manifest = json_object(files.get("package.json", "")) or {}
     name = manifest.get("name")
     if not isinstance(name, str):
         return dict(files)

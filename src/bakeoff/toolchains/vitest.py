@@ -18,6 +18,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
+from bakeoff._kernel.json import json_object
 from bakeoff.errors import GraderError, InfraError
 from bakeoff.plan import Framework, Limits
 from bakeoff.protocols import Command, CommandResult, Sandbox
@@ -230,11 +231,8 @@ class PictureToolchain:
 def read_picture(printed: bytes) -> Picture | None:
     """Return the picture in the last line that was printed, encoded again; None if there is none."""
     lines = printed.splitlines()
-    try:
-        found = json.loads(lines[-1]) if lines else None
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(found, dict):
+    found = json_object(lines[-1]) if lines else None
+    if found is None:
         return None
     if isinstance(problem := found.get("problem"), str) and problem:
         return Picture(problem=without_colours(problem))

@@ -25,6 +25,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from bakeoff._kernel.json import json_object
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.errors import InfraError
 from bakeoff.plan import Limits
@@ -351,11 +352,7 @@ class WorkerPool:
 
 def parse_answer(answer: bytes) -> dict[str, Any]:
     """Return an answer as a JSON object. Raise `PeerGone` if it is none."""
-    try:
-        value = json.loads(answer)
-    except (ValueError, RecursionError) as problem:
-        raise PeerGone(None) from problem
-    if not isinstance(value, dict):
+    if (value := json_object(answer)) is None:
         raise PeerGone(None)
     return value
 
