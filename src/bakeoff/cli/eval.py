@@ -8,7 +8,7 @@ from typer import Argument
 from bakeoff._kernel.text import count_of, visible
 from bakeoff.cli.console import out, warn
 from bakeoff.cli.declare import PASSED, Flags, command, flag, group_of
-from bakeoff.cli.flags import EndingFlags, Jobs, NoOpen, PlanFlags, Sandbox, SelectionFlags
+from bakeoff.cli.flags import EndingFlags, NoOpen, RunFlags, SelectionFlags
 from bakeoff.errors import UsageError
 from bakeoff.options import RunOptions
 
@@ -34,19 +34,11 @@ class EvalFlags(Flags):
     rounds: int | None = flag(None, "Overrides `rounds`.", min=1)
 
 
-class EvalRunFlags(PlanFlags):
-    """Set how a configuration of prompts is run. Where a limit is not given, `limits` of the file applies."""
-
-    jobs: Jobs = None
-    keep_workspaces: bool = flag(False, "Keep the folder of each trial.")
-    sandbox: Sandbox = "auto"
-
-
 @command(app, "eval")
 def run_eval(
     *,
     wanted: EvalFlags,
-    flags: EvalRunFlags,
+    flags: RunFlags,
     selection: SelectionFlags,
     watch: bool = flag(False, "After every save, run only what changed, until Ctrl-C."),
     check: bool = flag(False, "Check the file and what it names, and run nothing."),
@@ -90,10 +82,10 @@ def run_eval(
     return carry_out(checked, ending, opened=not no_open)
 
 
-def run_options(flags: EvalRunFlags, plan: "Plan") -> RunOptions:
+def run_options(flags: RunFlags, plan: "Plan") -> RunOptions:
     """Return the options of a run: those of the command line, and the limits of the file."""
 
     from bakeoff.doors.eval.plan import settings_of
 
     jobs = flags.jobs or settings_of(plan).limits.jobs
-    return EvalRunFlags(**{**vars(flags), "jobs": jobs}).options()
+    return RunFlags(**{**vars(flags), "jobs": jobs}).options()

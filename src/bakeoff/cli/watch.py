@@ -12,8 +12,8 @@ from typing import NamedTuple
 from bakeoff._kernel.text import count_of
 from bakeoff.cli.console import say, warn
 from bakeoff.cli.declare import PASSED
-from bakeoff.cli.eval import EvalRunFlags, run_options
-from bakeoff.cli.flags import EndingFlags, PlanFlags, SelectionFlags
+from bakeoff.cli.eval import run_options
+from bakeoff.cli.flags import EndingFlags, PlanFlags, RunFlags, SelectionFlags
 from bakeoff.cli.mcp.evaluate import servers_in
 from bakeoff.cli.pages import open_page
 from bakeoff.cli.run_plan import CheckedPlan, EndedRun, check_plan, conclude, run_checked, worst_of
@@ -106,7 +106,7 @@ class _Watch(ABC):
 class EvalWatch(_Watch):
     """Watch a configuration of prompts: get the answers that changed, and reuse all others."""
 
-    def __init__(self, request: EvalRequest, flags: EvalRunFlags, outputs: WatchOutputs) -> None:
+    def __init__(self, request: EvalRequest, flags: RunFlags, outputs: WatchOutputs) -> None:
         super().__init__(flags, outputs)
         self._flags, self._selection = flags, outputs.selection
         self._file = find_config(request.path)  # a wrong path is an error at once

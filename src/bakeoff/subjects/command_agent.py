@@ -146,12 +146,8 @@ class CommandAgent:
     def lacks(self) -> list[str]:
         """Return what is missing before the agent can be started."""
         missing = [] if self.use_login else self.definition.missing(self.provider, self.environment)
-        found = [
-            f"{names} is not set, which {self.provider} needs; or log in and add --use-login"
-            if self.definition.home.login
-            else f"{names} is not set, which {self.provider} needs"
-            for names in missing
-        ]
+        way_out = "; or log in and add --use-login" if self.definition.home.login else ""
+        found = [f"{names} is not set, which {self.provider} needs{way_out}" for names in missing]
         model = self.definition.lacks_model(self.model)
         return [*self._lacks_program(), *([model] if model else []), *(found or self._lacks_meter())]
 
