@@ -13,7 +13,6 @@ from bakeoff.errors import UsageError
 from bakeoff.plan import Case, ScorerSpec
 from bakeoff.protocols import Checking, ModelJudge, Scorer, SelectiveScorer
 from bakeoff.scorers.configurable import NAMED_FUNCTION
-from bakeoff.scorers.model_judge import ModelScorer
 from bakeoff.scorers.registry import ScorerKind, scorer_kinds
 
 
@@ -123,7 +122,7 @@ class ScorerReader:
                 return None
             options = {known.main: options}
         spec_options: dict[str, JsonValue] = dict(options)
-        if issubclass(cls, ModelScorer):
+        if issubclass(cls, ModelJudge):
             if self._judge is not None:
                 spec_options.setdefault("model", self._judge)
             elif "model" not in spec_options:
