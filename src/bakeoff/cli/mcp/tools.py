@@ -61,12 +61,17 @@ def lint(
 
 
 async def _lint(servers: ServerFlags) -> "list[LintResult]":
-    from bakeoff.doors.mcp.servers import lint_suite
+    from bakeoff.doors.mcp.servers import servers_of
     from bakeoff.mcp.lint.checks import LintResult, lint_servers
 
     if direct := direct_servers(servers):
         return [LintResult(await lint_servers(direct))]
-    return [await lint_suite(suite, servers.only or ()) for suite in read_suites_of(servers)]
+    linted = []
+    for suite in read_suites_of(servers):
+        places = {each.name: ("mcpServers", at) for at, each in enumerate(suite.config.mcpServers)}
+        lines = {name: suite.lines.lines.get(place, 1) for name, place in places.items()}
+        linted.append(LintResult(await lint_servers(servers_of(suite, servers.only or ())), suite.file, lines))
+    return linted
 
 
 def _print(linted: "Sequence[LintResult]", *, notes: bool) -> None:

@@ -1,4 +1,4 @@
-"""Prepare the servers of a suite: keep secrets out of plans, fill them in again, add headers, and lint."""
+"""Prepare the servers of a suite: keep secrets out of plans, fill them in again, and add headers."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,6 @@ from bakeoff._kernel.text import expectation
 from bakeoff.doors.mcp.config import McpSuite, ProviderConfig, SuiteConfig
 from bakeoff.errors import UsageError
 from bakeoff.mcp import McpHub, ServerSpec, ServerTool
-from bakeoff.mcp.lint.checks import LintResult, lint_servers
 from bakeoff.mcp.servers import QUERY, USER, HubLimits, OAuth, is_plain, secret_arguments, with_variables
 from bakeoff.plan import Plan
 from bakeoff.storage.redacted_stream import printed_secrets
@@ -169,14 +168,6 @@ def hidden_headers(given: Sequence[str]) -> tuple[dict[str, str], dict[str, str]
         headers[name] = f"{value[:start]}${{{variable}}}"
         secrets[variable] = value[start:]
     return headers, secrets
-
-
-async def lint_suite(suite: McpSuite, only: Sequence[str] = ()) -> LintResult:
-    """Lint the servers of a configuration, or those that `only` names."""
-    lines = {
-        server.name: suite.lines.lines.get(("mcpServers", at), 1) for at, server in enumerate(suite.config.mcpServers)
-    }
-    return LintResult(await lint_servers(servers_of(suite, only)), suite.file, lines)
 
 
 def servers_of(suite: McpSuite, only: Sequence[str] = ()) -> list[ServerSpec]:
