@@ -44,7 +44,7 @@ COMMANDS = (
     ("power", "Show how small a difference a design can find, before any money is spent.", "compare"),
     ("selfcheck", "Run one subject twice and report how often the results disagree.", "compare"),
     ("leaderboard", "Rank subjects by their latest results, in groups that cannot be told apart.", "compare"),
-    ("history", "Judge a series of runs against a pinned baseline, with one error rate for all looks.", "history"),
+    ("history", "Judge a series of runs against a pinned baseline, with one error rate for all looks.", "compare"),
     ("export", "Write a run in the format of another tool.", "export"),
     ("import", "Make a run of a log of another tool.", "export"),
     ("merge", "Merge the results of the shards of one run.", "merge"),
