@@ -248,6 +248,10 @@ class NeedsNetwork(Protocol):
         """Return a copy that works from recordings alone."""
 
 
+def _nobody_counts(usage: Usage) -> None:
+    """Ignore usage: there is no run that counts it."""
+
+
 def _no_workspace() -> AbstractAsyncContextManager[Workspace]:
     raise LookupError("only a run gives scorers a workspace")
 
@@ -269,7 +273,7 @@ class ScoreInput:
     row: Mapping[str, Any] = field(default_factory=dict)
     """The case as its author wrote it in Python; its values need not be JSON."""
     seconds: float | None = None  # duration of the attempt, without waiting for others
-    spend: Callable[[Usage], None] = lambda _: None  # as in `Task`: judges cost money, too
+    spend: Callable[[Usage], None] = _nobody_counts  # as in `Task`: judges cost money, too
     asking: Task | None = None  # in a run, for a scorer that asks a model: its budget, clock and recordings
 
     @classmethod

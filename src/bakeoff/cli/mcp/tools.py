@@ -49,14 +49,18 @@ def lint(
     """
 
     from bakeoff.report.exports.sarif import as_sarif
+    from bakeoff.report.render.terminal import print_blocks
+    from bakeoff.report.tools import lint_blocks
 
     linted = asyncio.run(_lint(servers))
     if sarif is not None:
         write_json(sarif, as_sarif(linted))
     if as_json:
         print_json([_as_json(one) for one in linted])
-    else:
-        _print(linted, notes=notes)
+    for one in linted if not as_json else ():
+        if len(linted) > 1:
+            out().print(f"\n{visible(str(one.file))}", style="bold")
+        print_blocks(out(), list(lint_blocks(one.report, notes=notes)))
     return FAILED if any(one.report.fails(fail_on) for one in linted) else PASSED
 
 
@@ -72,16 +76,6 @@ async def _lint(servers: ServerFlags) -> "list[LintResult]":
         lines = {name: suite.lines.lines.get(place, 1) for name, place in places.items()}
         linted.append(LintResult(await lint_servers(servers_of(suite, servers.only or ())), suite.file, lines))
     return linted
-
-
-def _print(linted: "Sequence[LintResult]", *, notes: bool) -> None:
-    from bakeoff.report.render.terminal import print_blocks
-    from bakeoff.report.tools import lint_blocks
-
-    for one in linted:
-        if len(linted) > 1:
-            out().print(f"\n{visible(str(one.file))}", style="bold")
-        print_blocks(out(), list(lint_blocks(one.report, notes=notes)))
 
 
 def _as_json(linted: "LintResult") -> dict[str, Any]:

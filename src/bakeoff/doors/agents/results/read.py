@@ -92,22 +92,17 @@ def plan_of(result: AgentsResult, name: str) -> Plan:
     options = about.model_dump(include={"agent", "model", "provider", "version"}, exclude_none=True)
     added = result.bakeoff
     origin = added.model_dump(include=set(Origin.model_fields), exclude_defaults=True) if added else {}
+    missing = (*added.not_run, *(lost.exercise for lost in added.lost)) if added else ()
+    planned = dict.fromkeys((*(each.exercise for each in _exercises(result, name)), *missing))
     return Plan(
         name=name if name.isprintable() and name.strip() else "result",
-        cases=tuple(Case(id=exercise, prompt="") for exercise in _planned(result, name)),
+        cases=tuple(Case(id=exercise, prompt="") for exercise in planned),
         subjects=(SubjectSpec(kind=kind, name=subject_name(result), options=options),),
         scorers=(ScorerSpec(kind=EXERCISE),),
         rounds=max([added.rounds if added else 1, *(len(each.attempts or ()) for each in result.results)]),
         door=DOOR,
         settings={ORIGIN: origin} if origin else {},
     )
-
-
-def _planned(result: AgentsResult, name: str) -> tuple[str, ...]:
-    """Return the names of all exercises of a file's plan, each once."""
-    added = result.bakeoff
-    missing = (*added.not_run, *(lost.exercise for lost in added.lost)) if added else ()
-    return tuple(dict.fromkeys((*(each.exercise for each in _exercises(result, name)), *missing)))
 
 
 def _exercises(result: AgentsResult, name: str) -> tuple[ExerciseResult, ...]:
