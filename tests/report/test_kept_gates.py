@@ -1,12 +1,15 @@
 """Test that the verdict at the end of a run stays with it: in pages made again, in the index and in exports."""
 
 import csv
+import json
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 from junitparser import JUnitXml
 
+from bakeoff.engine.run_journal import RunJournal
 from bakeoff.record import Record
 from bakeoff.report.exports.formats import export_run
 from bakeoff.report.gates import GateResult, gates_sentence
@@ -16,11 +19,20 @@ from bakeoff.report.render.html.index_page import IndexEntry, read_file_entries,
 from bakeoff.report.render.html.run_page import no_parts
 from bakeoff.report.render.markdown import to_markdown
 from bakeoff.storage.ledger import ShardsHere
+from bakeoff.storage.redaction import Redactor
 
+from ..warm_bakeoff import Bakeoff
 from .runs import plan_of, record_of, source, write_run
 from .suites.evals import file_bytes, suite
 
 FAILED = GateResult(option="--eval-min-score", met=False, sentence="mean score 0.5")
+GREEN = "#2a7d2e"
+PASSED = GateResult(option="--eval-min-score", met=True, sentence="mean score 1.0")
+
+
+def header_of(log: Path) -> Any:
+    with zipfile.ZipFile(log) as members:
+        return json.loads(members.read("header.json"))
 
 
 def eval_file(folder: Path, **more: Any) -> Source:
@@ -35,6 +47,7 @@ def eval_file(folder: Path, **more: Any) -> Source:
         ({"complete": False}, "incomplete", "Incomplete: the run was stopped before its end"),
         ({"gates": [FAILED]}, "failed", "The gate did not pass: --eval-min-score FAILED: mean score 0.5."),
         ({"shards": ShardsHere(of=2, numbers=(1,))}, "incomplete", "Incomplete: shard 2 of 2 missing."),
+        ({"complete": False, "gates": [PASSED]}, "undecided", "The gates passed, but the run was stopped before its"),
     ],
 )
 def test_the_page_and_the_index_of_a_file_show_its_gates_and_what_it_lacks(
@@ -46,6 +59,21 @@ def test_the_page_and_the_index_of_a_file_show_its_gates_and_what_it_lacks(
     [entry] = read_file_entries(tmp_path)
     assert isinstance(entry, IndexEntry)
     assert entry.state == state
+
+
+def test_a_damaged_line_makes_a_run_undecided_whatever_its_gates_said(tmp_path: Path, bakeoff: Bakeoff) -> None:
+    plan = plan_of(4, ["s"])
+    run = write_run(tmp_path / "results" / "runs" / "2026-01-01T00-00-00-x", plan, map(record_of, plan.trials()))
+    with RunJournal(run, Redactor({})) as journal:
+        journal.end("finished", gates=[PASSED.model_dump(mode="json")])
+    assert ": passed\n" in bakeoff("runs", "show", "latest").stdout
+    lines = run.journal_file.read_bytes().splitlines(keepends=True)
+    run.journal_file.write_bytes(b"".join([*lines[:2], lines[2][:100] + b"\n", *lines[3:]]))
+    said = "The gates passed, but"
+    assert (": undecided\n" in (told := bakeoff("runs", "show", "latest").stdout), said in told) == (True, True)
+    page = write_page_of(source(run), None, parts=no_parts).read_text()
+    assert ("badge state-undecided" in page, said in page) == (True, True)
+    assert bakeoff("runs", "list").stdout.count("undecided") == 1
 
 
 def test_exports_tell_what_is_missing(tmp_path: Path) -> None:
@@ -61,7 +89,21 @@ def test_exports_tell_what_is_missing(tmp_path: Path) -> None:
     assert "4 trials planned: 4 passed, incomplete" in (tmp_path / "file.csv").read_text()
     export_run(stopped, "badge", str(tmp_path / "file.svg"))
     assert ", incomplete" in (tmp_path / "file.svg").read_text()
-    assert "#2a7d2e" not in (tmp_path / "file.svg").read_text(), "it is not green"
+    assert GREEN not in (tmp_path / "file.svg").read_text()
+    export_run(stopped, "inspect", str(tmp_path / "file.eval"))
+    assert header_of(tmp_path / "file.eval")["status"] == "cancelled"
+
+
+def test_a_badge_is_red_if_the_gate_failed_and_the_step_summary_begins_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failed = eval_file(tmp_path, gates=[FAILED])
+    export_run(failed, "badge", str(tmp_path / "file.svg"))
+    assert "100.0 % (47–100), gate failed" in (svg := (tmp_path / "file.svg").read_text())
+    assert GREEN not in svg
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
+    export_run(failed, "github", "-")
+    assert (tmp_path / "summary.md").read_text().startswith("Gate failed: The gate did not pass: --eval-min-score")
 
 
 @pytest.mark.parametrize(

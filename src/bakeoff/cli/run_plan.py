@@ -12,10 +12,9 @@ import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console
 from rich.text import Text
@@ -30,6 +29,7 @@ from bakeoff.engine.registry import ResolvedPlan
 from bakeoff.engine.reuse import CARRIED_OVER
 from bakeoff.engine.run import run
 from bakeoff.engine.run_control import RunControl
+from bakeoff.engine.run_journal import RunJournal
 from bakeoff.engine.trust import what_runs
 from bakeoff.errors import UsageError
 from bakeoff.models.estimate import estimate_run
@@ -37,24 +37,22 @@ from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
 from bakeoff.record import Record
 from bakeoff.report.answer import run_evidence, what_always_failed, what_was_lost_unequally
-from bakeoff.report.blocks import DoorParts, Report, paragraph
+from bakeoff.report.blocks import Report, paragraph
 from bakeoff.report.compare.description import verdict_on
 from bakeoff.report.compare.within_run import describe_comparisons
 from bakeoff.report.exports.ci import CiRun, harmless_in_logs, harmless_json, markdown_of, write_ci_outputs
 from bakeoff.report.formatting import cost
-from bakeoff.report.gates import GateDecision, GateState, decide_gate, undecided
+from bakeoff.report.gates import GateDecision, GateResult, GateState, decide_gate, undecided
 from bakeoff.report.render.markdown import to_markdown
 from bakeoff.report.render.terminal import print_blocks
 from bakeoff.report.run_summary import summary_blocks, summary_json
 from bakeoff.report.summary import RunTally, Summary, tallied
 from bakeoff.stats.power import design_of
+from bakeoff.storage.journal import JournalMark
 from bakeoff.storage.own_runs import why_unknown
 from bakeoff.storage.redacted_stream import printed_secrets
 from bakeoff.storage.run_folder import FinishedRunFolder, RunFolder, new_run_folder
 from bakeoff.storage.store_copy import store_of
-
-if TYPE_CHECKING:
-    from bakeoff.report.render.html.run_data import RunData
 
 _LEFT_OUT = "it is left out, and the run goes on without it"
 _WORST_FIRST = (INTERRUPTED, FAILED, UNDECIDED, PASSED)
@@ -123,6 +121,18 @@ class EndedRun:
         gate = undecided("the run was interrupted") if self.interrupted else self.gate(ending)
         return CiRun(self.run.folder, self.run.plan, self.door.places(self.run.plan) if ending.github else {}, gate)
 
+    def kept_with_gate(self, ending: EndingFlags) -> RunFolder:
+        """Return the run, at whose end a gate is kept that the user set or that is undecided: pages show it."""
+        folder, decision = self.run.folder, self.gate(ending)
+        last, is_set = next(folder.newest_first(), None), ending.fail_under is not None
+        kept = (is_set or decision.state is GateState.UNDECIDED) and store_of(self.run.options.results) is None
+        if self.interrupted or not kept or not isinstance(last, JournalMark) or last.kind != "end":
+            return folder
+        about = {"option": "score" if is_set else "trials", "met": decision.state.met, "sentence": decision.sentence}
+        with RunJournal(folder, self.run.options.redactor()) as journal:
+            journal.end(**{**last.facts, "gates": [GateResult(**about).model_dump(mode="json")]})
+        return FinishedRunFolder(folder.path)
+
     def gate_to_print(self, ending: EndingFlags, *, first: bool = False) -> str:
         """Return the gate's lines: the first if the user set it, and the last if it did not pass."""
         decision, is_set = self.gate(ending), ending.fail_under is not None or ending.allow_undecided != "0"
@@ -184,7 +194,7 @@ def conclude(
 
     `planned` says how many runs there should have been; where some are missing, the result is undecided.
     """
-    told = [one.for_ci(ending) for one in runs]
+    told, folders = [one.for_ci(ending) for one in runs], [one.kept_with_gate(ending) for one in runs]
     files = [path for one in runs for path in one.results.files]
     files += [*more_files, *write_ci_outputs(told, ending.outputs())]
     if ending.as_json:
@@ -202,9 +212,9 @@ def conclude(
         from bakeoff.report.render.html.index_page import write_pages_of
 
         pages = [path for path in files if path.suffix == ".html"]
-        for one in runs:
+        for one, folder in zip(runs, folders, strict=True):
             if one.door.pages:
-                page, index = write_pages_of(one.run.folder, parts=partial(_parts_with_gate, one, ending))
+                page, index = write_pages_of(folder, parts=parts_of)
                 files += (page, index)
                 pages.append(page)
         for path in files:
@@ -223,14 +233,6 @@ def _print_gates(runs: Sequence[EndedRun], ending: EndingFlags) -> None:
     for one in runs:
         if gate := one.gate_to_print(ending):
             say(f"{visible(one.run.plan.name, 80)}: {gate}" if len(runs) > 1 else gate)
-
-
-def _parts_with_gate(ended: EndedRun, ending: EndingFlags, data: "RunData") -> DoorParts:
-    """Return what a door adds to the page of its run, with the gate that the command decided."""
-    parts, decision = parts_of(data), ended.gate(ending)
-    if ended.interrupted or parts.gate or (ending.fail_under is None and decision.state is not GateState.UNDECIDED):
-        return parts
-    return replace(parts, gate=decision.state, verdict=f"{decision} {parts.verdict}".rstrip())
 
 
 def worst_of(codes: Sequence[int]) -> int:

@@ -91,7 +91,7 @@ def show_run(
 
     from bakeoff.cli.run_plan import print_spending
     from bakeoff.report.judges.calibration import Judgements, calibration_table
-    from bakeoff.report.readers import find_source, is_log
+    from bakeoff.report.readers import RunFolderReader, Source, find_source, is_log
     from bakeoff.report.render.terminal import print_blocks
     from bakeoff.report.run_summary import summary_blocks, summary_json
     from bakeoff.report.summary import RunTally
@@ -114,13 +114,18 @@ def show_run(
         tally.add(record)
         judgements.add(record)
     summary = tally.summary()
+    known = Source(folder.path, RunFolderReader()).circumstances()
+    outcome = known.state_of(plan, summary)
     if as_json:
         corrected = [one.model_dump(mode="json") for one in judgements.calibrations()]
-        print_json({**summary_json(plan, summary, tally, folder, judgements), "calibrations": corrected})
+        told = summary_json(plan, summary, tally, folder, judgements)
+        print_json({**told, "outcome": outcome, "calibrations": corrected})
         return
     console = out()
-    state = "running" if folder.is_being_written() else summary.outcome
-    console.print(f"{folder.label}: {state}")
+    running = folder.is_being_written()
+    console.print(Text(f"{folder.label}: {'running' if running else outcome}"))
+    if not running and (gate := known.sentence_of(plan, summary)):
+        console.print(Text(gate))
     corrections = calibration_table(judgements.calibrations(), folder.label)
     blocks = summary_blocks(plan, summary, tally.cells, judgements)
     print_blocks(console, [*blocks, *([corrections] if corrections else [])])
@@ -135,11 +140,14 @@ def _show_file(source: "Source", *, as_json: bool) -> None:
 
     plan, records = source.plan, list(source.records())
     tally = tallied(plan, records)
-    summary = tally.summary()
+    summary, known = tally.summary(), source.circumstances()
+    state = known.state_of(plan, summary)
     if as_json:
-        print_json(summary_json(plan, summary, tally, source))
+        print_json({**summary_json(plan, summary, tally, source), "outcome": state})
         return
-    out().print(Text(f"{visible(str(source.path), 300)}: {summary.outcome}"))
+    out().print(Text(f"{visible(str(source.path), 300)}: {state}"))
+    if gate := known.sentence_of(plan, summary):
+        out().print(Text(gate))
     print_blocks(out(), summary_blocks(plan, summary, tally.cells))
     _print_failures(plan, records, tally.cases)
 

@@ -249,6 +249,8 @@ def kept_decision(gates: Sequence[GateResult], ledger: Ledger) -> GateDecision:
     """Return the decision on a run that was kept: that of its gates; without gates, whether anything is missing."""
     if not gates:
         return decide_gate(GateEvidence(ledgers={"": ledger}))
+    if (gap := ledger.of_its_shard.gap) and all(gate.met for gate in gates):  # lost, or edited, after they were judged
+        return undecided(f"The gates passed, but {gap}")
     return GateDecision(GateState.worst(gate.state for gate in gates), gates_sentence(gates, ledger.shards)[:-1])
 
 

@@ -82,6 +82,13 @@ class Circumstances(FrozenModel):
             return decision.state.value
         return "incomplete" if not decision.passed and summary.outcome in ("passed", "recorded") else summary.outcome
 
+    def sentence_of(self, plan: Plan, summary: Summary) -> str:
+        """Say whether the gates of a run passed; without gates, why it is not known how much is missing."""
+        ledger = self.ledger_of(plan, summary.gated_ledger)
+        if self.gates:
+            return f"{kept_decision(self.gates, ledger).sentence}."
+        return f"Incomplete: {ledger.gap}." if ledger.gap else ""
+
 
 _NOTHING_KNOWN = Circumstances()
 

@@ -181,7 +181,7 @@ def _pass_rule(summary: Summary) -> str:
     if summary.thresholds and summary.thresholds != (summary.threshold,):
         asked = ", ".join(f"{each:g}" for each in summary.thresholds)
         return f"a trial passes at the score that its case asks for ({asked})"
-    if summary.threshold is None:
+    if not summary.thresholds:
         return "there is no threshold: scores are only recorded"
     return f"a trial passes at a score of {summary.threshold:g} or more"
 

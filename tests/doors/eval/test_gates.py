@@ -28,10 +28,14 @@ def test_a_score_below_the_wanted_one_is_red_also_without_a_threshold(tmp_path: 
     assert done.returncode == 1
     sentence = "Gate failed: s scored 0.500, wanted 0.9."
     assert done.stderr.splitlines()[-1] == sentence
-    page = page_of(tmp_path)
-    assert '<span class="badge state-failed">failed</span>' in page
-    assert f'<p class="headline">{sentence} ' in page
-    assert "Nothing failed" not in page
+    first = page_of(tmp_path)
+    assert bakeoff("report", "latest", "--no-open").returncode == 0
+    for page in (first, page_of(tmp_path)):
+        assert '<span class="badge state-failed">failed</span>' in page
+        assert '<p class="headline">The gate did not pass: score FAILED: s scored 0.500, wanted 0.9. ' in page
+        assert "Nothing failed" not in page
+    shown = bakeoff("runs", "show", "latest").stdout.splitlines()
+    assert (shown[0].endswith(": failed"), shown[1].startswith("The gate did not pass")) == (True, True)
     assert f'<property name="gate" value="{sentence}"/>' in (tmp_path / "junit.xml").read_text()
     assert bakeoff("eval", "--no-open", "--fail-under", "0.5").returncode == 0
 

@@ -28,7 +28,7 @@ from bakeoff.report.reasons import why
 from bakeoff.report.render.markdown import to_markdown
 from bakeoff.report.run_records import RunRecords
 from bakeoff.report.run_summary import describe_run, failed_records
-from bakeoff.storage.ledger import describe
+from bakeoff.storage.ledger import Ledger, describe
 from bakeoff.storage.run_folder import RunFolder
 from bakeoff.verdict import LOST, Verdict
 
@@ -268,17 +268,25 @@ class CiRun:
         return RunRecords(self.plan, self.folder.latest_records(self.plan))
 
 
-def _with_gate(run: CiRun, records: RunRecords) -> Blocks:
+def with_gate(name: str, records: RunRecords, ledger: Ledger, gate: GateDecision | None) -> Blocks:
     """Return the summary of a run, below the decision of its gate and above what was planned."""
-    ledger = paragraph(sentence(describe(records.summary.ledger, "trial")))
-    return (*((paragraph(str(run.gate)),) if run.gate else ()), *describe_run(run.folder.name, records), ledger)
+    planned = paragraph(sentence(describe(ledger, "trial")))
+    return (*((paragraph(str(gate)),) if gate else ()), *describe_run(name, records), planned)
+
+
+def _with_gates(found: Iterable[tuple[CiRun, RunRecords]]) -> Blocks:
+    return [
+        block
+        for run, records in found
+        for block in with_gate(run.folder.name, records, records.summary.ledger, run.gate)
+    ]
 
 
 def markdown_of(runs: Sequence[CiRun]) -> str:
     """Return the summaries of runs as Markdown, such as for a pull request."""
     with ExitStack() as stack:
         found = [(run, stack.enter_context(run.records())) for run in runs]
-        return to_markdown([block for run, records in found for block in _with_gate(run, records)])
+        return to_markdown(_with_gates(found))
 
 
 def write_ci_outputs(
@@ -299,10 +307,9 @@ def write_ci_outputs(
             with replace_text(outputs.junit) as file:
                 write_junit_of_all("bakeoff" if several else runs[0].folder.name, prefixed, file)
         if outputs.github:
-            blocks = [block for run, records in found for block in _with_gate(run, records)]
             scores = [one.score for _, records in found for one in records.summary.judged if one.score is not None]
             gates = " ".join(str(run.gate) for run in runs if run.gate)
             write_step_outputs(gates, min(scores, default=None), environment)
             stream.writelines(f"{line}\n" for run, records in found for line in annotations(records, run.places))
-            write_step_summary(blocks, stream, environment)
+            write_step_summary(_with_gates(found), stream, environment)
     return (outputs.junit,) if outputs.junit else ()

@@ -15,19 +15,17 @@ from bakeoff._kernel.choices import ExportFormat
 from bakeoff._kernel.text import visible
 from bakeoff.errors import UsageError
 from bakeoff.grading.audit import Audit
-from bakeoff.report.blocks import paragraph
-from bakeoff.report.exports.ci import annotations, write_junit_of_all, write_step_summary
+from bakeoff.report.exports.ci import annotations, with_gate, write_junit_of_all, write_step_summary
 from bakeoff.report.exports.inspect_log import write_inspect_log
 from bakeoff.report.exports.tables import fields_of, rows_of, write_csv, write_parquet
-from bakeoff.report.formatting import percent, sentence
+from bakeoff.report.formatting import percent
 from bakeoff.report.gates import GateDecision, kept_decision
 from bakeoff.report.output_files import replace_file, replace_text
 from bakeoff.report.readers import Source
 from bakeoff.report.render.markdown import to_markdown
 from bakeoff.report.run_records import RunRecords
-from bakeoff.report.run_summary import describe_run
 from bakeoff.report.summary import SubjectSummary, Summary
-from bakeoff.storage.ledger import Ledger, describe
+from bakeoff.storage.ledger import Ledger
 
 _HEIGHT = 20
 _PAD = 6
@@ -35,23 +33,24 @@ _MAX_TEXT_LENGTH = 60
 _GREY, _GREEN, _AMBER, _RED = "#555", "#2a7d2e", "#8a6100", "#b3261e"  # white text on each has a contrast of 4.5:1
 
 
-def score_badge(subject: SubjectSummary, ledger: Ledger | None = None) -> str:
+def score_badge(subject: SubjectSummary, ledger: Ledger | None = None, gate: GateDecision | None = None) -> str:
     """Return a badge with a subject's score and interval."""
     interval = subject.interval
     around = f" ({100 * interval.low:.0f}–{100 * interval.high:.0f})" if interval else ""
-    return badge(subject.subject, f"{percent(subject.score)}{around}", _colour(subject.score), ledger or subject.ledger)
+    value, colour = f"{percent(subject.score)}{around}", _colour(subject.score)
+    return badge(subject.subject, value, colour, ledger or subject.ledger, gate)
 
 
-def run_badge(summary: Summary, ledger: Ledger | None = None) -> str:
+def run_badge(summary: Summary, ledger: Ledger | None = None, gate: GateDecision | None = None) -> str:
     """Return a badge with the trials that passed. Controls count only if there is nothing else."""
     passed = sum(subject.passed for subject in summary.judged)
     scored = sum(subject.judged for subject in summary.judged)
     ledger = ledger or summary.ledger
     of_what = " (controls)" if summary.only_controls else ""
     if summary.threshold is None:
-        return badge(summary.name, f"{scored} scored, no threshold{of_what}", _GREY, ledger)
+        return badge(summary.name, f"{scored} scored, no threshold{of_what}", _GREY, ledger, gate)
     share = passed / scored if scored else None
-    return badge(summary.name, f"{passed}/{scored} passed{of_what}", _colour(share), ledger)
+    return badge(summary.name, f"{passed}/{scored} passed{of_what}", _colour(share), ledger, gate)
 
 
 def audit_badge(audit: Audit) -> str:
@@ -61,11 +60,18 @@ def audit_badge(audit: Audit) -> str:
     return badge("audit", f"{fit}/{all_cases} fit{mutants}", _colour(fit / all_cases if all_cases else None))
 
 
-def badge(label: str, value: str, colour: str, ledger: Ledger | None = None) -> str:
-    """Return a badge with two texts side by side, the left one on grey. If something is missing, it is never green."""
+def badge(label: str, value: str, colour: str, ledger: Ledger | None = None, gate: GateDecision | None = None) -> str:
+    """Return a badge with two texts side by side, the left one on grey.
+
+    It is never green if something is missing, or if the gate did not pass.
+    """
+    found = []
     if ledger is not None and (ledger.undecided or ledger.gap):
-        missing = f"{ledger.undecided:,} of {ledger.planned:,} missing" if not ledger.gap else "incomplete"
-        value, colour = f"{value}, {missing}", _AMBER if colour == _GREEN else colour
+        found.append(f"{ledger.undecided:,} of {ledger.planned:,} missing" if not ledger.gap else "incomplete")
+    if gate is not None and (gate.state.met is False or not (gate.passed or found)):
+        found.append(f"gate {gate.state}")
+        colour = _AMBER if gate.state.met is None else _RED
+    colour, value = _AMBER if found and colour == _GREEN else colour, ", ".join([value, *found])
     left, right = visible(label, _MAX_TEXT_LENGTH), visible(value, _MAX_TEXT_LENGTH)
     first, second = _width(left), _width(right)
     whole = first + second
@@ -124,6 +130,8 @@ def export_records(source: Source, records: RunRecords, format_: ExportFormat, o
     """
     known = source.circumstances()
     ledger = known.ledger_of(source.plan, records.summary.ledger)
+    gate = kept_decision(known.gates, ledger)
+    told = gate if known.gates or not gate.passed else None
     if format_ == "inspect":
         return _write_inspect(source, records, output, ledger)
     if format_ == "github":
@@ -132,15 +140,14 @@ def export_records(source: Source, records: RunRecords, format_: ExportFormat, o
             raise UsageError(f"-o {output}: GitHub reads annotations from stdout: leave -o out")
         for line in annotations(records):
             sys.stdout.write(line + "\n")
-        write_step_summary(describe_run(source.name, records), sys.stdout, os.environ)
+        write_step_summary(with_gate(source.name, records, ledger, told), sys.stdout, os.environ)
     elif format_ == "parquet":
         with _file_at(output, format_) as path:
             rows = rows_of(source.name, records, ledger)
             write_parquet(fields_of(records.plan), rows, path)
     else:
-        gate = kept_decision(known.gates, ledger)
         with _text_to(output) as file:
-            _write_text(format_, source.name, records, ledger, gate if known.gates or not gate.passed else None, file)
+            _write_text(format_, source.name, records, ledger, told, file)
     return [] if output == STDOUT else [output]
 
 
@@ -153,13 +160,11 @@ def _write_text(
         case "junit":
             write_junit_of_all(name, [("", gate, records)], file)
         case "markdown":
-            told = (paragraph(str(gate)),) if gate else ()
-            planned = paragraph(sentence(describe(ledger, "trial")))
-            file.write(to_markdown((*told, *describe_run(name, records), planned)))
+            file.write(to_markdown(with_gate(name, records, ledger, gate)))
         case _:  # a badge
             subjects = records.summary.subjects
             one = subjects[0] if len(subjects) == 1 else None
-            file.write(score_badge(one, ledger) if one else run_badge(records.summary, ledger))
+            file.write(score_badge(one, ledger, gate) if one else run_badge(records.summary, ledger, gate))
 
 
 def _write_inspect(source: Source, records: RunRecords, output: str, ledger: Ledger) -> list[str]:
@@ -178,7 +183,8 @@ def _write_inspect(source: Source, records: RunRecords, output: str, ledger: Led
         outputs = [str(Path(output) / f"{number:02d}-{slug[:80]}.eval") for number, slug in enumerate(slugs, 1)]
     for spec, place in zip(chosen, outputs, strict=True):
         with _file_at(place, "inspect") as path:
-            write_inspect_log(source.name, source.plan, spec, records, path, ledger if len(chosen) == 1 else None)
+            of_run = ledger if len(chosen) == 1 else None
+            write_inspect_log(source.name, source.plan, spec, records, path, of_run, whole=ledger.gap is None)
     return outputs
 
 

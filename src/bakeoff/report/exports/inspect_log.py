@@ -38,11 +38,19 @@ Json = dict[str, Any]
 
 
 def write_inspect_log(
-    name: str, plan: Plan, subject: SubjectSpec, run_records: RunRecords, path: Path, ledger: Ledger | None = None
+    name: str,
+    plan: Plan,
+    subject: SubjectSpec,
+    run_records: RunRecords,
+    path: Path,
+    ledger: Ledger | None = None,
+    *,
+    whole: bool = True,
 ) -> None:
     """Write the log of one subject sample by sample, so that memory holds one sample.
 
-    Summaries, which Inspect reads first, are collected in a temporary file.
+    Unless the run is whole and all trials have a score, the log's status is "cancelled". Summaries, which Inspect reads
+    first, are collected in a temporary file.
     """
     [summary] = (one for one in run_records.summary.subjects if one.subject == subject.name)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as log, tempfile.TemporaryFile() as summaries:
@@ -66,7 +74,7 @@ def write_inspect_log(
         summaries.seek(0)
         with log.open("summaries.json", "w") as member:
             shutil.copyfileobj(summaries, member)
-        log.writestr("header.json", _dump({**start, **_ending(summary, subject, first, last)}))
+        log.writestr("header.json", _dump({**start, **_ending(summary, subject, first, last, whole=whole)}))
 
 
 def sample_id(case: str) -> str:
@@ -99,10 +107,9 @@ def _spec(name: str, plan: Plan, subject: SubjectSpec, started: float, ledger: s
     }
 
 
-def _ending(summary: SubjectSummary, subject: SubjectSpec, started: float, ended: float) -> Json:
-    whole = summary.scored == summary.planned
+def _ending(summary: SubjectSummary, subject: SubjectSpec, started: float, ended: float, *, whole: bool) -> Json:
     return {
-        "status": "success" if whole else "cancelled",
+        "status": "success" if whole and summary.scored == summary.planned else "cancelled",
         "results": {
             "total_samples": summary.planned,
             "completed_samples": summary.scored,

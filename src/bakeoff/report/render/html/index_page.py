@@ -159,7 +159,7 @@ def _fresh(folder: RunFolder, key: str) -> IndexEntry:
     first = next(iter(read_journal(folder.journal_file)), None) if folder.started else None
     time = first.facts.get("time") if isinstance(first, JournalMark) else None
     started = float(time) if isinstance(time, int | float) else None
-    known = circumstances_at(next(folder.newest_first(), None))
+    known = circumstances_at(next(folder.newest_first(), None)).model_copy(update={"damaged": len(damaged)})
     entry = _entry(folder.label, plan, summary, started, known).model_copy(update={"damaged": len(damaged)})
     store(folder, _SUMMARY, key, entry.model_dump_json().encode(errors="replace"))
     return entry

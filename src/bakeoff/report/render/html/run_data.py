@@ -160,7 +160,8 @@ class RunData:
                     else:
                         self.take(trial.index, entry, sink)
         self.marks.reverse()
-        self.known = circumstances_at(self.marks[-1] if self.marks else None)
+        known = circumstances_at(self.marks[-1] if self.marks else None)
+        self.known = known.model_copy(update={"damaged": self.damaged})
 
     def take(self, index: int, record: Record, sink: Sink) -> None:
         """Count the record of a trial, and pass it on."""

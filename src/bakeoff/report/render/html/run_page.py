@@ -44,7 +44,7 @@ from bakeoff.report.compare.within_run import (
     useful_tags,
 )
 from bakeoff.report.formatting import UNKNOWN, cost, duration, sentence, shown, token_count, utc
-from bakeoff.report.gates import GATE_TONES, gates_sentence
+from bakeoff.report.gates import GATE_TONES
 from bakeoff.report.judges.calibration import calibration_table
 from bakeoff.report.readers import CONCLUSION, Source
 from bakeoff.report.reasons import why
@@ -165,15 +165,6 @@ def _price_row(name: str, price: Price) -> tuple[Value, ...]:
         visible(price.source, NAME),
         str(price.date) if price.date else UNKNOWN,
     )
-
-
-def first_sentence(data: RunData) -> str:
-    """Return the sentence about the gates of a run, or else one that names what is missing from a finished run."""
-    known = data.known
-    gap = known.ledger_of(data.plan, data.summary.gated_ledger).gap
-    if known.gates or gap is None or data.state == "running":
-        return gates_sentence(known.gates, known.ledger.shards if known.ledger else None)
-    return f"Incomplete: {gap}."
 
 
 def gates(data: RunData) -> Section | None:
@@ -474,7 +465,9 @@ def _trials(run: RunData, trials: TrialTable, places: list[tuple[int, int]]) -> 
 def _content(run: RunData, trials: TrialTable, of_door: DoorParts) -> dict[str, Any]:
     name = visible(run.plan.name, NAME)
     cells_of = run.cells.__getitem__
-    compared, told = run.summary.comparisons, of_door.verdict or first_sentence(run)
+    compared, told = run.summary.comparisons, of_door.verdict
+    if not told and run.state != "running":
+        told = run.known.sentence_of(run.plan, run.summary)
     usual = (
         overview(run),
         None if compared is None else describe_comparisons(compared),
