@@ -141,7 +141,10 @@ def test_several_gates_that_did_not_pass_are_all_named_the_worst_first() -> None
     said = gates_sentence([passed, FAILED, undecided])
     worst = "2 of 3 gates did not pass: --eval-min-score FAILED: mean score 0.5"
     assert said == f"{worst}; also --eval-baseline UNDECIDED."
-    assert gates_sentence([passed], ShardsHere(of=3, numbers=(2,))) == "The gate passed for shard 2 of 3 alone."
+    assert (
+        gates_sentence([passed], ShardsHere(of=3, numbers=(2,)))
+        == "The gate passed for shard 2 of 3 alone (`bakeoff merge` decides the whole)."
+    )
 
 
 def test_a_warning_of_a_gate_that_passed_is_in_the_first_sentence() -> None:

@@ -129,7 +129,9 @@ def gates_sentence(gates: Sequence[GateResult], shards: ShardsHere | None = None
 
 def of_shard_alone(shards: ShardsHere | None) -> str:
     """Return words for a gate of one shard, which says nothing about the others; empty for a whole run."""
-    return f" for shard {', '.join(map(str, shards.numbers))} of {shards.of} alone" if shards and shards.missing else ""
+    if not shards or not shards.missing:
+        return ""
+    return f" for shard {', '.join(map(str, shards.numbers))} of {shards.of} alone (`bakeoff merge` decides the whole)"
 
 
 class GateRule(NamedTuple):

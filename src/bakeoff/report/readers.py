@@ -77,14 +77,14 @@ class Circumstances(FrozenModel):
 
     def state_of(self, plan: Plan, summary: Summary) -> Outcome | Literal["undecided"]:
         """Return the verdict on a whole run: that of its gates, or of its trials. What lacks something never passes."""
-        decision = kept_decision(self.gates, self.ledger_of(plan, summary.gated_ledger))
+        decision = kept_decision(self.gates, self.ledger_of(plan, summary.ledger))
         if self.gates:
             return decision.state.value
         return "incomplete" if not decision.passed and summary.outcome in ("passed", "recorded") else summary.outcome
 
     def sentence_of(self, plan: Plan, summary: Summary) -> str:
         """Say whether the gates of a run passed; without gates, why it is not known how much is missing."""
-        ledger = self.ledger_of(plan, summary.gated_ledger)
+        ledger = self.ledger_of(plan, summary.ledger)
         if self.gates:
             return f"{kept_decision(self.gates, ledger).sentence}."
         return f"Incomplete: {ledger.gap}." if ledger.gap else ""

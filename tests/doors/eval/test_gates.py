@@ -69,6 +69,10 @@ def test_a_merge_without_all_shards_is_undecided_and_its_run_says_so_ever_after(
     configured(tmp_path, "threshold: 0\n")
     for number in (1, 2):
         assert bakeoff("eval", "--no-open", "--shard", f"{number}/2").returncode == 0, "a shard is judged for itself"
+    assert bakeoff("runs", "show", "latest").stdout.splitlines()[1] == "Incomplete: shard 1 of 2 missing."
+    assert bakeoff("eval", "--no-open", "--shard", "2/2", "--fail-under", "0", "--results", "gated").returncode == 0
+    gated = bakeoff("runs", "show", "latest", "--results", "gated").stdout.splitlines()[1]
+    assert gated == "The gate passed for shard 2 of 2 alone (`bakeoff merge` decides the whole)."
     first, second = sorted(str(path) for path in (tmp_path / "results" / "runs").iterdir())
     told = json.loads(bakeoff("runs", "show", first, "--json").stdout)
     assert told["summary"]["ledger"]["shards"] == {"of": 2, "numbers": [1]}
