@@ -101,6 +101,8 @@ def test_a_badge_is_red_if_the_gate_failed_and_the_step_summary_begins_with_it(
     export_run(failed, "badge", str(tmp_path / "file.svg"))
     assert "100.0 % (47–100), gate failed" in (svg := (tmp_path / "file.svg").read_text())
     assert GREEN not in svg
+    export_run(eval_file(tmp_path, gates=[FAILED], complete=False), "badge", str(tmp_path / "file.svg"))
+    assert "100.0 % (47–100), incomplete, gate failed" in (tmp_path / "file.svg").read_text()
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
     export_run(failed, "github", "-")
     assert (tmp_path / "summary.md").read_text().startswith("Gate failed: The gate did not pass: --eval-min-score")
