@@ -27,8 +27,9 @@ def write_nights(results: Path, *failing: int, name: str = "nightly") -> None:
 
 def test_the_gate_exits_with_what_the_series_shows(bakeoff: Bakeoff, tmp_path: Path) -> None:
     write_nights(tmp_path / "results", 1, 1, 1, 1, 12, 12)
-    done = bakeoff("history", "--gate")
+    done = bakeoff("history", "--gate", "--github", GITHUB_OUTPUT=str(tmp_path / "outputs"))
     assert done.returncode == 1
+    assert (tmp_path / "outputs").read_text().startswith("gate=Gate failed: worse since 2023-11-18")
     assert " ".join(done.stdout.split()).startswith(
         "Gate failed: worse since 2023-11-18T22-13-20-nightly, 2023-11-18 22:13: -36.7 points"
     )

@@ -67,6 +67,7 @@ class HistoryFlags(Flags):
     results: Results = Path("results")
     baseline: str | None = flag(None, "The run to compare with. Default: the oldest.", metavar="RUN")
     gate: bool = flag(False, "Exit with 1 if it is worse now, and with 3 if something is missing or not comparable.")
+    github: bool = flag(False, "Also write the decision of the gate as an output of a GitHub step.")
     subject: str | None = flag(None, "The only subject to judge. Default: all of the baseline.", metavar="NAME")
     allow_undecided: str = ALLOW_UNDECIDED
     last: int | None = flag(None, "Show only the last N runs in the table; all are judged.", min=1, metavar="N")
@@ -174,6 +175,7 @@ def run_history(
     """
 
     from bakeoff.cli.run_plan import show_report
+    from bakeoff.report.exports.ci import write_step_outputs
     from bakeoff.report.gates import GateEvidence
     from bakeoff.report.history import describe_history, judge_history
     from bakeoff.report.readers import find_source, known_readers
@@ -185,7 +187,10 @@ def run_history(
         subject=wanted.subject,
         common=GateEvidence(allowed=allowed_in(wanted.allow_undecided)),
     )
-    show_report(report.model_dump_json, describe_history(report, last=wanted.last), shown_as)
+    described = describe_history(report, last=wanted.last)
+    show_report(report.model_dump_json, described, shown_as)
+    if wanted.github:
+        write_step_outputs(described.decision, None)
     return report.exit_code if wanted.gate else PASSED
 
 
