@@ -165,7 +165,7 @@ def _fresh(folder: RunFolder, key: str) -> IndexEntry:
     return entry
 
 
-_FORMAT = 7
+_FORMAT = 8
 _CACHE_FOLDER = "runs"
 _MAX_ENTRY_BYTES = 1024 * 1024
 _MAX_CACHE_BYTES = 64 * 1024 * 1024
