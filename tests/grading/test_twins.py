@@ -340,7 +340,7 @@ async def test_a_run_that_did_not_finish_is_returned_as_it_is() -> None:
     twins = Twins(twins=(Twin(file="a", edits=((SyntaxEdit(0, 1, "2"),),), tests=(0,)),), halves=(frozenset({0}),))
 
     async def run(files: Mapping[str, str]) -> TestRun:
-        return TestRun(stop="timeout", error="too long", seconds=1.0) if files else TestRun(seconds=1.0)
+        return TestRun(stop="timeout", error="too long", seconds=1.0)
 
     found = await run_with_twins(["a"], twins, {"a": "1"}, run)
     assert (found.stop, found.error, found.seconds) == ("timeout", "too long", 2.0)
@@ -414,7 +414,7 @@ def test_no_answer_passes_a_test_together_with_another_value(source: str, twins:
         ("expect(f(2)).toBeCloseTo(3.14, 1)", "expect(f(2)).toBeCloseTo(7.14, 1)", "expect(f(2)).toBeCloseTo(3.14, 2)"),
         ("expect(f(2)).toBeLessThan(9)", "expect(f(2)).toBeGreaterThanOrEqual(9)", "expect(f(2)).toBeLessThan(1)"),
         ("expect(f).toThrow(new Error('5'))", "expect(f).toThrow(new Error('4'))", "-"),
-        ("expect(f).toThrow(RangeError)", "expect(f).toThrow(EvalError)", "expect(f).not.toThrow(RangeError)"),
+        ("expect(f).toThrow(RangeError)", "expect(f).toThrow(URIError)", "expect(f).not.toThrow(RangeError)"),
         ("expect(f).toThrow(new Error(`no ${it}`))", "expect(f).toThrow(new Error(`ni ${it}`))", "-"),
         ("expect(f(2)).toEqual(new F(5))", "expect(f(2)).toEqual(new F(4))", "-"),
         ("expect(f(2)).toEqual([made(5, list)])", "expect(f(2)).toEqual([made(4, list)])", "-"),

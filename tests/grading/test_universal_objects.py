@@ -52,6 +52,11 @@ OBJECTS = {
     ),
     "all digits at once": "class A(str):\n    __new__ = lambda c: str.__new__(c, '0123456789')\n",
 }
+BILLS = {
+    "invoice": {"total": 12, "items": 3},
+    "parcel": {"weight": 50, "price": 9},
+    "weather": {"mean": 14, "top": 19},
+}
 SVELTE = Case(
     id="short texts in Svelte",
     prompt="",
@@ -117,6 +122,23 @@ SCRIPTS = {
 }
 
 
+KEYS = Case(
+    id="values behind keys",
+    prompt="",
+    hidden={
+        "test_bill.py": "from bill import invoice, parcel, weather\n"
+        + "".join(
+            f"\n\ndef test_{name}():\n    expected = {expected}\n    got = {name}()\n"
+            + "".join(f'    assert got["{key}"] == expected["{key}"]\n' for key in expected)
+            for name, expected in BILLS.items()
+        )
+    },
+    reference={"bill.py": "\n".join(f"def {name}():\n    return {bill}\n" for name, bill in BILLS.items())},
+    grading=Grading(runner="pytest", solution=("bill.py",), tests=("test_bill.py",), seconds=30.0),
+)
+"""A bill in place of another one has none of the keys, so that the test fails before it asserts anything."""
+
+
 async def grades(case: Case, answers: Mapping[str, Mapping[str, str]], rung: str, cache: Path) -> dict[str, Grade]:
     graded = graded_case(case)
     async with open_resources(toolchains_for([case], lambda: choose_sandbox(rung), 2)) as opened:
@@ -144,3 +166,12 @@ async def test_components_that_make_every_assertion_agree_pass_no_suite(rung: st
     assert found.pop("right").ok
     assert [name for name, grade in found.items() if grade.ok] == []
     assert {name: list(grade.passed) for name, grade in found.items() if grade.passed} == {}
+
+
+async def test_an_object_with_every_key_is_found_out_where_twins_could_fail_by_themselves(tmp_path: Path) -> None:
+    every = "class A:\n    __eq__ = lambda *a: True\n    __getitem__ = lambda *a: A()\n\n\n"
+    answers = {"every key": {"bill.py": f"{every}invoice = parcel = weather = lambda: A()\n"}}
+    for draw in range(3):
+        found = await grades(KEYS, {"right": KEYS.reference, **answers}, "process", tmp_path / str(draw))
+        assert found["right"].ok
+        assert not found["every key"].passed

@@ -105,7 +105,8 @@ class _TwinGrading:
         if [twin.change for twin in suspects] in (["part"], ["input"]):
             # No right answer passes another whole value, and one that remembered its forms would know the true one.
             self._take_other_form_next(suspects[0])
-            doubted = (await self._add_pair()).doubted
+            again = await self._add_pair()
+            doubted = again.doubted | (doubted - again.perturbed)
         if any(self._too_many(pair.inverted) for pair in self.pairs):
             # Whoever forges results, or guesses, does not give the same ones for other forms of the twins.
             doubted |= (await self._add_pair()).doubted
@@ -132,6 +133,7 @@ class _TwinGrading:
         half = self.twins.halves[self.halves[-1]]
         form = self.halves[-1] if len(self.pairs) < len(self.twins.halves) else len(self.pairs)
         halves = [each - (spared or frozenset()) for each in (half, self.twins.complement(half))]
+        random.SystemRandom().shuffle(halves)
         run = self.run if spared is None else self.run_shortly
         runs = [await run(self.twins.perturb(self.files, each, form)) for each in halves]
         self.seconds += sum(each.seconds for each in runs)

@@ -44,6 +44,7 @@ _SPECIAL = re.compile(r"\\.|\[[^\]]*\]|\{\d*,\d*\}|\(.*\)|.*\|.*|\w[*?]", re.DOT
 # A test that fails in another way fails before its assertion, whatever that says.
 _BY_ASSERTION = re.compile(r"assert|expect|DID NOT RAISE|not raised", re.IGNORECASE)
 _BEFORE_ASSERTION = re.compile(r"Unable to find|TestingLibraryElementError|multiple elements")
+_OTHER_ERROR = re.compile(r"(?!Assertion|TestingLibraryElement)[\w.]*(Error|Exception)\b")
 
 RunReference = Callable[[Mapping[str, str]], Coroutine[Any, Any, TestRun]]
 """Run the reference with these test files in place of the suite's own."""
@@ -287,7 +288,7 @@ class Proposals:
             return self._other_texts(text, found.start(3), found.end(3), pattern=pattern)
         if value.kind == "pattern":
             return self._other_texts(text, 1, text.rindex("/"), pattern=True)
-        if value.kind == "container" and (quoted := re.search(r"""(['"])(\w*)\1[^'"]*$""", text)) is not None:
+        if value.kind == "container" and (quoted := re.search(r"""(['"])(\w*)\1(?!\s*:)[^'"]*$""", text)) is not None:
             return self._other_texts(text, quoted.start(2), quoted.end(2), pattern=False)
         if value.kind == "text":
             return self._other_texts(text, 0, len(text), pattern=False)  # what is written out of a computed text
@@ -321,7 +322,8 @@ def _other_numbers(text: str, *, far: bool) -> list[str]:
     """Return numbers of the same length, with another last digit, or another first one if they are to be far away."""
     if text[:1] == "0" and text[1:2].isalpha():
         return []  # hexadecimal and the like
-    digits = [found.start() for found in re.finditer(r"[1-9]" if far else r"\d", text.partition("e")[0])]
+    searched = text if text[:1] in "([{" else text.partition("e")[0]  # no digit of an exponent
+    digits = [found.start() for found in re.finditer(r"[1-9]" if far else r"\d", searched)]
     if not digits:
         return ["5"] if far else []
     place = digits[0 if far else -1]
@@ -368,10 +370,13 @@ class _TwinSearch:
     def keep(self, failures: Sequence[TestOutcome], seconds: float) -> None:
         """Keep the tried change, given the failures that it causes and the seconds that it adds.
 
-        A failure before the assertion, for example of a changed query, proves nothing: an answer that makes every
-        assertion pass would fail it too, and look right. Other inputs and negations are only kept if there is nothing
-        better.
+        A failure before the assertion, for example of a changed query or of a key that is not there, proves nothing: an
+        answer that makes every assertion pass would fail it too, and look right. Other inputs and negations are only
+        kept if there is nothing better.
         """
+        opposite = not self.tried.edits or self.tried.edits[0] in self.source.opposites
+        if not opposite and any(_OTHER_ERROR.match(test.message) for test in failures):
+            return
         by_assertion = all(
             _BY_ASSERTION.search(test.message) and not _BEFORE_ASSERTION.search(test.message) for test in failures
         )
