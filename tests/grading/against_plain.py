@@ -27,7 +27,7 @@ class Compared:
 
     @property
     def passes_plainly(self) -> bool:
-        return bool(self.plain) and "failed" not in self.plain.values()
+        return "passed" in self.plain.values() and "failed" not in self.plain.values()
 
     @property
     def doubted(self) -> set[str]:
