@@ -107,3 +107,7 @@ def test_runs_of_the_scripted_subject_make_a_history(bakeoff: Bakeoff, tmp_path:
     other = bakeoff("history", *folders[:3], folders[4], "--gate")
     assert other.returncode == 3
     assert "scorers: 'exact" in " ".join(other.stdout.split())
+    (tmp_path / "results" / "runs" / folders[4] / "plan.json").unlink()
+    lost = bakeoff("history", "--gate")
+    assert lost.returncode == 2
+    assert "its plan.json is gone" in lost.stderr

@@ -197,10 +197,14 @@ def run_history(
 def kept_runs(results: Path) -> "list[Source]":
     """Return all runs under `results` that have the plan name of the latest one."""
     from bakeoff.report.readers import find_source
-    from bakeoff.storage.run_folder import LATEST, run_folders
+    from bakeoff.storage.journal_lines import JOURNAL
+    from bakeoff.storage.run_folder import LATEST, folders_of_runs, run_folders
     from bakeoff.storage.store_copy import fetch_all
 
     fetch_all(results, say)
+    for journal in (found for runs in folders_of_runs(results) for found in runs.glob(f"*/{JOURNAL}")):
+        if not journal.with_name("plan.json").exists():
+            raise UsageError(f"{journal.parent}: its plan.json is gone: delete the folder, or name the runs to judge")
     name = find_source(results, LATEST).plan.name
     sources = [find_source(results, str(folder.path)) for folder in run_folders(results)]
     return [source for source in sources if source.plan.name == name]

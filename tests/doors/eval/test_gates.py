@@ -97,3 +97,17 @@ def test_github_gets_the_decision_and_the_lowest_score(tmp_path: Path, bakeoff: 
     summary = (tmp_path / "summary.md").read_text()
     assert summary.startswith("Gate failed: 2 of 4 passed.")
     assert "4 trials planned: 2 passed, 2 failed." in summary
+
+
+def test_the_rest_of_a_run_is_never_of_another_version(tmp_path: Path, bakeoff: Bakeoff) -> None:
+    script = tmp_path / "answer.py"
+    script.write_text("print('yes')\n")
+    command = "subjects: [{name: s, command: [python3, answer.py]}]\n"
+    (tmp_path / "bakeoff.yaml").write_text(f"{command}scorers: [exact]\n{CASES}")
+    assert bakeoff("eval", "--no-open", "--max-seconds", "0.000001").returncode == 3
+    script.write_text("print('no')\n")
+    changed = bakeoff("resume", "latest", "--no-open")
+    assert changed.returncode == 2
+    assert "subject 's' (command) has changed since the run began" in changed.stderr
+    script.write_text("print('yes')\n")
+    assert bakeoff("resume", "latest", "--no-open").returncode == 1

@@ -735,3 +735,10 @@ def test_shards_that_were_judged_differently_are_not_merged(
     assert run_merge(files=[project.path / "1.json", project.path / "2.json"], wanted=wanted) == 0
     with pytest.raises(UsageError, match=r"shards of different evals: run all with the same .* scorers, thresholds"):
         run_merge(files=[project.path / "1.json", project.path / "other.json"], wanted=wanted)
+
+
+def test_no_eval_counts_once_for_each_worker(project: SmallProject) -> None:
+    project.write(SCORED)
+    seen = project.run_apart(*GATES, "-p", "xdist", "--dist=each", "--tx=2*popen", record=())
+    assert seen.result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "use --dist=load" in seen.result.stderr.str()

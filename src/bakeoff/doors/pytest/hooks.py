@@ -68,6 +68,8 @@ class EvalHooks:
         if not self._is_worker and any(value is not None and value is not False for value in asked_for):  # 0 is a gate
             from bakeoff.doors.pytest.ending import read_gates
 
+            if getattr(config.option, "dist", None) == "each":
+                raise pytest.UsageError("--dist=each counts every eval once for each worker: use --dist=load")
             self._gates = read_gates(config)
         self._gathered.keeps_outcomes = self._gates is not None or config.option.eval_watch_cycle is not None
         self._verbosity = config.get_verbosity(pytest.Config.VERBOSITY_TEST_CASES)
