@@ -45,6 +45,8 @@ def pytest_configure(config: pytest.Config) -> None:
         state = tempfile.TemporaryDirectory(prefix="bakeoff-state-")
         os.environ["XDG_STATE_HOME"] = state.name
         config.add_cleanup(state.cleanup)
+    if os.environ.get("TERM") == "dumb":  # which has no progress bars; programs that tests start get a terminal
+        os.environ["TERM"] = "xterm"
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
