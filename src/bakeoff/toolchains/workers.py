@@ -60,6 +60,16 @@ class NotStartedError(InfraError):
     """The process ended before it was ready."""
 
 
+def _bind(listening: socket.socket, folder: Path) -> None:
+    """Bind the socket in a folder. On Linux a path through its descriptor is short, where the folder's is too long."""
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        short = Path(f"/proc/self/fd/{opened}")
+        listening.bind(str((short if short.exists() else folder) / SOCKET))
+    finally:
+        os.close(opened)
+
+
 class Peer:
     """One sandboxed process that answers questions, from its start to its end. `close` must be awaited.
 
@@ -93,7 +103,7 @@ class Peer:
             self.place = place
             with socket.socket(socket.AF_UNIX) as listening:
                 listening.setblocking(False)
-                listening.bind(str(place.work / SOCKET))
+                _bind(listening, place.work)
                 listening.listen(1)
                 if place.uid is not None:
                     os.chown(place.work / SOCKET, place.uid, place.uid)
