@@ -26,7 +26,8 @@ def test_keys_in_env_files_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     Path(".env.local").write_text("VERCEL_OIDC_TOKEN=1\n")
     assert findings()["keys"].found == "VERCEL_OIDC_TOKEN, OPENAI_API_KEY"
     Path(".env").write_bytes(b"\xff")
-    assert (findings()["keys"].ok, findings()["keys"].advice) == (False, "correct the file")
+    unread = findings()["keys"]
+    assert (unread.ok, unread.advice) == (False, "correct the file")
 
 
 @pytest.mark.usefixtures("without_keys")
