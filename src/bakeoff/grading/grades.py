@@ -115,9 +115,10 @@ class _TwinGrading:
         return TestRun(tests=tests, error=error, seconds=self.seconds, tampered=self._tampered(doubted))
 
     def _take_other_form_next(self, twin: Twin) -> None:
+        """Put a half last, where it is next, whose form of this twin was not shown yet, if one is left."""
         forms = [twin.edits[half % len(twin.edits)] for half in range(len(self.twins.halves))]
         shown = [form for half, form in enumerate(forms) if half not in self.halves]
-        self.halves.sort(key=lambda half: forms[half] not in shown)  # the last one is next
+        self.halves.sort(key=lambda half: forms[half] not in shown)
 
     def _too_many(self, strange: Collection[int]) -> bool:
         return len(strange) > max(1, _ACCIDENTS * len(self.twins.places()))

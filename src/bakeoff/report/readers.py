@@ -83,7 +83,7 @@ class Circumstances(FrozenModel):
         return "incomplete" if not decision.passed and summary.outcome in ("passed", "recorded") else summary.outcome
 
     def sentence_of(self, plan: Plan, summary: Summary) -> str:
-        """Say whether the gates of a run passed; without gates, why it is not known how much is missing."""
+        """Return the sentence about the gates of a run, or else one that names what is missing."""
         ledger = self.ledger_of(plan, summary.ledger)
         if self.gates:
             return f"{kept_decision(self.gates, ledger).sentence}."
