@@ -1,1 +1,1 @@
-"""Provide small tools that know nothing of trials."""
+"""Small tools that know nothing of trials."""

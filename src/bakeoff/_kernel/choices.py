@@ -23,7 +23,7 @@ ComparisonGate: TypeAlias = Literal["verdict", "regression", "no-new-failures"]
 needs only a loss ruled out; `no-new-failures` fails if a case that passed in every round fails in every round now."""
 
 UndecidableRule: TypeAlias = Literal["pass", "fail"]
-"""The result of a gate where neither a regression nor its absence is shown."""
+"""The result of a gate that can show neither a regression nor its absence."""
 
 UNDECIDABLE_RULES: tuple[UndecidableRule, ...] = get_args(UndecidableRule)
 
@@ -48,7 +48,7 @@ LogFormat: TypeAlias = Literal[
 
 
 def shard_in(text: str) -> tuple[int, int]:
-    """Return the number of a shard and how many there are, of a text such as 2/4. Raise ValueError for others."""
+    """Return the number of a shard and the number of shards from a text such as 2/4. Raise ValueError for others."""
     number, _, of = text.partition("/")
     if not all(part.isascii() and part.isdigit() and len(part) < 10 for part in (number, of)):
         raise ValueError(text)

@@ -11,15 +11,15 @@ from typing import Any, TypeVar
 Result = TypeVar("Result")
 
 RUNNING: dict[asyncio.AbstractEventLoop, "set[Clock]"] = {}
-"""The clocks that run on a loop, for loops that someone watches."""
+"""The running clocks of each event loop that is being observed."""
 
 CLOCK: ContextVar["Clock"] = ContextVar("CLOCK")
-"""The clock of the coroutine that runs."""
+"""The clock of the current coroutine."""
 
 
 @dataclass(frozen=True, slots=True)
 class Delay:
-    """A wait before something is tried again."""
+    """A wait before the next try."""
 
     reason: str
     seconds: float  # of this wait
@@ -113,11 +113,11 @@ class Clock:
 
     @property
     def waited_so_far(self) -> float:
-        """Return the time that did not count, including a pause that is still going on."""
+        """Return the time that does not count, including a pause that is still going on."""
         return self.waited + (asyncio.get_running_loop().time() - self._paused_at if self._pauses else 0.0)
 
     def excuse(self, seconds: float) -> None:
-        """Give back time that was lost without the coroutine's fault, such as a call that the provider dropped."""
+        """Extend the limit by time that was lost without the coroutine's fault, such as a call that broke off."""
         self.waited += seconds
         self._deadline += seconds
         if self._pauses == 0:
@@ -142,7 +142,7 @@ async def run_until(work: Coroutine[Any, Any, Result], event: Awaitable[object])
 
 @types.coroutine
 def _rest(coroutine: Coroutine[Any, Any, Result], waits_for: Any) -> Generator[Any, Any, Result]:
-    """Continue a coroutine that has started to wait, as `await` would."""
+    """Continue a coroutine that has already started to wait, as `await` would."""
     try:
         while True:
             try:

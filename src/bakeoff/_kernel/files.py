@@ -1,4 +1,4 @@
-"""Read files of others without waiting or running out of memory, and write files so that a crash leaves no part.
+"""Read untrusted files without blocking or running out of memory, and write files so that a crash leaves no part.
 
 A file that somebody else made may be of any size, and may not be a regular file: a pipe without a writer, a device that
 never ends. `read_file` and `open_file` refuse these at once, with an OSError whose `strerror` fits into a sentence.
@@ -21,10 +21,10 @@ from bakeoff.errors import RunFolderError, UsageError
 
 PRIVATE = 0o600  # transcripts may hold anything
 PUBLIC = 0o644
-"""The mode of files that a person asked for at a place of their choice: others may read them."""
+"""The mode of files that a user asked for at a path of their choice: others may read them."""
 
 MAX_FILE_SIZE = 64 << 20
-"""The most bytes that are read from a file at once, if the reader names no limit of its own."""
+"""The most bytes that are read from a file at once, unless the caller sets another limit."""
 
 
 def open_file(path: Path, *, pipes: bool = False) -> BinaryIO:
@@ -88,8 +88,8 @@ def os_errors_explained(
     """Replace an OSError inside the block by an error with one sentence.
 
     Args:
-        what: The file, for example.
-        verb: What could not be done, such as `read` in `plan.json cannot be read: Permission denied`.
+        what: The subject of the sentence, such as the file.
+        verb: The participle of what failed, such as `read` in `plan.json cannot be read: Permission denied`.
         hint: The way out, which follows after a semicolon.
         kind: The class of the error, or a function that makes one.
     """
@@ -168,7 +168,7 @@ def write_atomically(path: Path, data: bytes, mode: int = PRIVATE) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable."""
+    """Sync a folder to the disk, so that the names in it survive a crash."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)
@@ -220,7 +220,7 @@ def lock_file(descriptor: int, path: Path, *, shared: bool = False, wait: bool =
 
 
 def pattern_problem(pattern: str) -> str:
-    """Return why no file can be taken out of a workspace by this path or glob; empty if one can."""
+    """Return why no file can be collected from a workspace by this path or glob; empty if files can."""
     return path_problem(pattern) or next(filter(None, map(name_problem, pattern.split("/"))), "")
 
 

@@ -10,7 +10,7 @@ _MAX_LINKS = 5  # from one reference to another
 
 
 def commit_of(folder: Path) -> str | None:
-    """Return the commit that a folder, or a folder above it, is checked out at; None if it is unknown."""
+    """Return the commit that a folder, or a folder above it, has checked out; None if it is unknown."""
     above = (folder.absolute(), *folder.absolute().parents)
     place = next((each / ".git" for each in above if os.path.lexists(each / ".git")), None)
     if place is None:

@@ -1,4 +1,4 @@
-"""Serve HTTP on loopback to untrusted clients: none of them can hold a connection without using it.
+"""Serve HTTP on loopback to untrusted clients, none of which can keep an idle connection open.
 
 uvicorn's own protocol waits without end for a request that never becomes complete, and for a client that never reads.
 """
@@ -23,12 +23,12 @@ from uvicorn.server import ServerState
 HOST = "127.0.0.1"
 MAX_PATH_LENGTH = 8000  # bytes
 _QUIET = logging.Logger("bakeoff.http_server", logging.CRITICAL + 1)
-"""It prints nothing: clients get the errors, and must not fill the screen."""
+"""A logger that prints nothing: clients get the errors, and must not fill the screen."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerLimits:
-    """The most that clients may take. Times are for one step, in seconds."""
+    """The most that a client may use. Times are for one step, in seconds."""
 
     connections: int = 256
     head_seconds: float = 15.0  # from the connection, or a request's first byte, to the end of its headers
@@ -42,7 +42,7 @@ _STEPS = ("head", "idle", "body", "taking")  # of those that wait, the first mak
 
 
 class _RequestStep(NamedTuple):
-    """One wait for the client of a connection, and its limit. `mark` changes when the client has moved on."""
+    """One step that the client of a connection has to take, and its time limit. `mark` changes when it is done."""
 
     name: str
     mark: int
@@ -50,9 +50,9 @@ class _RequestStep(NamedTuple):
 
 
 class LimitedProtocol(H11Protocol):
-    """One connection, which is closed if its client keeps us waiting.
+    """One connection, which is closed if its client is too slow.
 
-    If there are too many, one that waits for its client makes room for the next.
+    If there are too many connections, one that waits for its client is closed to make room for the next.
     """
 
     def __init__(self, limits: ServerLimits, logger: logging.Logger | None = None, **given: Any) -> None:
@@ -99,7 +99,7 @@ class LimitedProtocol(H11Protocol):
         super().on_response_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is not HTTP, or break the connection if the answer has begun. The application stops."""
+        """Refuse data that is not HTTP, or close the connection if the answer has begun. Stop the application."""
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             self.transport.write(_REFUSED % (len(msg), msg.encode()))  # h11 has rules for HEAD that matter no more
             self.transport.close()
@@ -114,7 +114,7 @@ class LimitedProtocol(H11Protocol):
         return self.cycle  # which is None before the first request, although the base class declares otherwise
 
     def _awaited(self) -> _RequestStep | None:
-        """Return what we wait for from the client, if anything."""
+        """Return the step that the client has to take now; None if it is our turn."""
         limits, cycle, theirs = self._limits, self._cycle, self.conn.their_state
         if self.transport.get_write_buffer_size() or self.transport.is_closing():
             return _RequestStep("taking", self._taken, limits.taking_seconds)

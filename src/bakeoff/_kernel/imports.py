@@ -1,4 +1,4 @@
-"""Import objects by the name `module:attribute`, and packages' names only when they are first used.
+"""Import objects by the name `module:attribute`, and import the names of a package on first use.
 
 While modules are imported, the garbage collector is paused: they make hundreds of thousands of objects that live as
 long as the process, and each search through them takes a tenth of a second.
@@ -26,8 +26,8 @@ def import_target(target: str, who: str) -> Any:
 def import_object(target: str, who: str) -> Any:
     """Return the object that `module:attribute` names; modules are also looked for in the current folder.
 
-    The current folder is added to `sys.path`, after everything else. Raises `UsageError`, which begins with `who`, if
-    the text names nothing, or if the module cannot be imported, whatever it raises.
+    The current folder is added to `sys.path`, after everything else. Raises `UsageError` with a message that begins
+    with `who` if the text names nothing, or if importing the module raises anything.
     """
     module_name, _, attribute = target.partition(":")
     if not module_name or not attribute or module_name.startswith("."):
@@ -100,7 +100,7 @@ def collection_paused() -> Iterator[None]:
 def existing_objects_frozen() -> Iterator[None]:
     """Exclude existing objects from garbage collection inside the block, and collect less often.
 
-    By itself it searches all objects once a quarter of them is new. With few objects, a quarter is reached soon.
+    By default, Python searches all objects when a quarter of them is new, which happens often while there are few.
     """
     if gc.get_freeze_count():  # by whoever is around this block: their objects are left out already
         yield

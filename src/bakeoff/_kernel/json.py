@@ -10,7 +10,7 @@ from pydantic_core import SchemaSerializer, from_json, to_json, to_jsonable_pyth
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Return True for a number of JSON: true and false are none."""
+    """Return True for a number of JSON, which a boolean is not."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
@@ -37,7 +37,7 @@ def clean(value: Any) -> Any:
 CleanText = Annotated[str, AfterValidator(clean_text)]
 CleanJson = Annotated[JsonValue, AfterValidator(clean)]
 CleanObject = Annotated[dict[str, JsonValue], AfterValidator(clean)]
-"""The types of all texts and free data in plans, transcripts and records, so that everything in them can be written."""
+"""The types of all texts and free data in plans, transcripts and records: cleaned, so that all can be written."""
 
 
 _MAX_DEPTH = 200  # levels, as pydantic allows

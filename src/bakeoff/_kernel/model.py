@@ -53,12 +53,12 @@ class FrozenModel(BaseModel):
 
 
 def sparse_field(default: Any, description: str | None = None, **more: Any) -> Any:
-    """Return a field that dumps leave out while it has its default value, as older versions wrote them."""
+    """Return a field that dumps omit while it has its default value, as in the files of versions that lack it."""
     return Field(default=default, description=description, exclude_if=lambda value: bool(value == default), **more)
 
 
 def first_problem(error: ValidationError) -> str:
-    """Return the first problem that a validation found, after its place if it has one."""
+    """Return the first problem of a validation, preceded by its place if it has one."""
     first = error.errors(include_url=False)[0]
     return ": ".join([*filter(None, [".".join(map(str, first["loc"]))]), expectation(first)])
 

@@ -1,6 +1,7 @@
-"""Make temporary folders that the next process removes if this one is killed, and remove them in the background.
+"""Make temporary folders and remove them in the background, also those of a process that was killed.
 
-Each holds a lock that ends with its process. A folder without such a lock was kept on purpose, and stays.
+Each folder holds a lock that ends with its process, so the next process recognises what a killed one has left. A folder
+without such a lock was kept on purpose, and stays.
 
 `Removals` keeps slow removals out of the time limits of trials: a subject decides how long its folders take to remove.
 """
@@ -94,7 +95,7 @@ class Removals:
         self.open = True  # what outlives the block removes its folders itself
 
     def add(self, root: Path, remove: Callable[[], None]) -> None:
-        """Have a folder removed soon."""
+        """Queue a folder for removal in the background."""
         self._pending.add(root)
         self._queue.put((root, remove))
         if self._threads < min(_THREADS, len(self._pending)):
@@ -122,12 +123,12 @@ class Removals:
         self._one_done = asyncio.Event()
 
     async def room(self) -> None:
-        """Wait until few enough folders are left to be removed."""
+        """Wait until few enough removals are pending."""
         while len(self._pending) >= _MAX_PENDING:
             await self._one_done.wait()
 
     async def finish(self, seconds: float) -> None:
-        """Wait at most this long for the removals, and note the folders that remain. Accept no further ones."""
+        """Wait at most this long for the pending removals, note the folders that remain, and accept no further ones."""
         self.open = False
         try:
             async with asyncio.timeout(seconds):
@@ -140,12 +141,12 @@ class Removals:
 
 
 REMOVALS: ContextVar[Removals | None] = ContextVar("REMOVALS", default=None)
-"""The removals to which `open_place` leaves its folders; with None, it removes them itself before it returns."""
+"""The removals to which `open_place` passes its folders; with None, `open_place` removes them itself."""
 
 
 @asynccontextmanager
 async def removing_beside(seconds: Callable[[], float]) -> AsyncIterator[Removals]:
-    """Remove places that are closed inside the block beside it. At its end, wait for `seconds()` at most."""
+    """Remove places that are closed inside the block in the background. At its end, wait for `seconds()` at most."""
     removals = Removals()
     before = REMOVALS.set(removals)
     try:

@@ -33,7 +33,7 @@ def shorten(text: str, most: int) -> str:
 
 
 def without_command(line: str) -> str:
-    """Return the line without GitHub commands, which begin a line with `::` or stand anywhere after `##[`."""
+    """Return the line without GitHub commands, which are `::` at the beginning of a line or `##[` anywhere in it."""
     stripped = line.lstrip()
     begun = f"{line[: len(line) - len(stripped)]}: {stripped[1:]}" if stripped.startswith("::") else line
     return begun.replace("##[", "## [")

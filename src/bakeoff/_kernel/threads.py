@@ -22,18 +22,18 @@ _MAX_IDLE = 32  # idle threads that are kept
 _GRACE_SECONDS = 1.0  # to let them end
 
 NOT_FOR_A_LOOP = (StopIteration, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError)
-"""Errors that an event loop would take as signals to itself, which they are not when user code raises them."""
+"""Errors that an event loop would take as signals to itself, although user code raised them."""
 
 
 def carried(error: BaseException) -> RuntimeError:
-    """Wrap an error that must not pass through an event loop in one that may. The original is its cause."""
+    """Wrap an error that must not pass through an event loop in one that may pass. The original becomes its cause."""
     carrier = RuntimeError(_said_by(error))
     carrier.__cause__ = error
     return carrier
 
 
 def carried_by(error: BaseException) -> BaseException | None:
-    """Return the error that is carried by another; None if it carries none."""
+    """Return the error that `carried` wrapped in this one; None if there is none."""
     cause = error.__cause__
     carries = type(error) is RuntimeError and isinstance(cause, NOT_FOR_A_LOOP) and str(error) == _said_by(cause)
     return cause if carries else None
@@ -44,7 +44,7 @@ def _said_by(error: BaseException) -> str:
 
 
 def is_async(function: Callable[..., Any]) -> bool:
-    """Return True if calling the function gives a coroutine. Every trial asks, so this is faster than `inspect`."""
+    """Return True if calling the function returns a coroutine. Faster than `inspect`, since every trial calls this."""
     code = getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
     return inspect.iscoroutinefunction(function) if code is None else bool(code.co_flags & inspect.CO_COROUTINE)
 
@@ -60,7 +60,7 @@ async def call(function: Callable[..., Any], *arguments: Any) -> Any:
 def end_despite_threads(exit_code: int) -> None:
     """End the process at once if an abandoned call is still running; otherwise do nothing.
 
-    Before 3.14, Python ends such a thread by force, and aborts if it is inside of foreign code.
+    Before 3.14, Python kills such a thread at exit, and aborts if it is inside foreign code.
     """
     if any(isinstance(thread, _Thread) for thread in threading.enumerate()):
         atexit._run_exitfuncs()
@@ -175,7 +175,7 @@ Second = TypeVar("Second")
 
 
 async def both(first: Coroutine[Any, Any, First], second: Coroutine[Any, Any, Second]) -> tuple[First, Second]:
-    """Return both results. If one raises, cancel the other and wait for its end, so that nothing runs on unnoticed."""
+    """Return both results. If one raises, cancel the other and wait for it to end."""
     tasks = asyncio.ensure_future(first), asyncio.ensure_future(second)
     try:
         return await asyncio.gather(*tasks)

@@ -4,9 +4,9 @@ A program that has set up tracing receives the spans; otherwise they go to the c
 `OTEL_EXPORTER_OTLP_*` variables name. Spans hold names, durations, usage and scores, never prompts or answers. Models
 choose some of the names, so these are redacted.
 
-`collecting` does the opposite: it collects the spans that an application makes, for each case by itself. A span belongs
-to the case in whose context it is started, or to that of its parent, which reaches threads that were given
-OpenTelemetry's context only. Spans of Bakeoff itself are left out.
+`collecting` does the opposite: it collects the spans that an application makes, separately for each case. A span
+belongs to the case in whose context it was started. In threads that received only OpenTelemetry's context, it belongs
+to the case of its parent. Spans of Bakeoff itself are left out.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 SPANS = "spans"
-"""The key of the collector among resources, and of what it collected in a transcript's metadata."""
+"""The key of the collector among resources, and of the collected spans in a transcript's metadata."""
 
 OWN_SCOPE = "bakeoff"  # of the spans that Bakeoff makes
 _MAX_COUNT = 1000  # spans of one case that are kept; the others are counted
@@ -43,13 +43,13 @@ class CollectedSpans:
         self.ids: list[int] = []
 
     def add(self, span: Any) -> None:
-        """Keep a finished span, up to a limit; count all of them."""
+        """Count a finished span, and keep it unless the limit is reached."""
         self.count += 1
         if len(self.spans) < _MAX_COUNT:
             self.spans.append(_as_data(span))
 
     def told(self) -> dict[str, Any]:
-        """Return the spans in the order of their starts, and how many there were."""
+        """Return the kept spans in the order of their starts, and the number of all spans."""
         return {"count": self.count, "spans": sorted(self.spans, key=lambda span: span["started"])}
 
 
@@ -87,7 +87,7 @@ class SpanCollection:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[Any]:
-        """Yield what opens the collection of a case."""
+        """Yield the function that opens the collection of a case."""
         yield collecting
 
 
@@ -146,7 +146,7 @@ def _as_data(span: Any) -> dict[str, Any]:
 
 
 TRACING = "tracing"
-"""The key of the tracing resource."""
+"""The key of the tracing among resources."""
 
 Attribute: TypeAlias = str | int | float | bool | list[str]
 Attributes: TypeAlias = Mapping[str, Attribute | None]
@@ -171,7 +171,7 @@ _NOWHERE = nullcontext(TraceSpan())
 
 
 class Tracing:
-    """Make nested spans. This implementation makes none."""
+    """Makes nested spans. This base class records none."""
 
     def span(self, name: str, attributes: Attributes, kind: Kind = "INTERNAL") -> AbstractContextManager[TraceSpan]:  # noqa: ARG002
         """Return a context manager that opens a span and yields it."""
@@ -183,7 +183,7 @@ _active: ContextVar[Tracing] = ContextVar("tracing", default=OFF)
 
 
 def active_tracing() -> Tracing:
-    """Return the tracing of the current run, for code that is itself a resource and is not given the others."""
+    """Return the tracing of the current run, for resources, which are not given other resources."""
     return _active.get()
 
 
@@ -233,7 +233,7 @@ class _RealTracing(Tracing):
 
 @dataclass(frozen=True, slots=True)
 class OpenTelemetry:
-    """The resource. Closing it sends the remaining spans. `redact` takes secrets out of names."""
+    """The resource that exports spans. Closing it sends the remaining ones. `redact` removes secrets from names."""
 
     redact: Redact = str
     key: ClassVar = TRACING

@@ -53,7 +53,7 @@ class PlacedYaml:
     at: Key = ()  # the key of the value, if it is part of a larger one
 
     def part(self, key: Key, value: JsonValue) -> "PlacedYaml":
-        """Return one value of the file by itself; `value` is what it stands for, such as for a short form."""
+        """Return one value of the file by itself. `value` is its full form, where the file has a short one."""
         lines = {place[len(key) :]: line for place, line in self.lines.items() if place[: len(key)] == key}
         return replace(self, value=value, lines=lines, at=(*self.at, *key))
 
@@ -95,7 +95,7 @@ class PlacedYaml:
     def known(self, place: Key) -> Key:
         """Return a key without the parts that are not in the file.
 
-        These are the members of unions that pydantic adds, and the items of lists that were built from a short form.
+        Those parts are the members of unions, which pydantic adds, and the items of lists that a short form stands for.
         """
         key: Key = ()
         for part in place:
@@ -104,7 +104,7 @@ class PlacedYaml:
 
 
 def _is_too_short_by_mistake(item: ErrorDetails, items: Sequence[ErrorDetails]) -> bool:
-    """Return True for the "too short" of a list that is long enough: pydantic also reports it for invalid items."""
+    """Return True for a "too short" error of a list that is long enough: pydantic also reports it for invalid items."""
     place = item["loc"]
     if item["type"] != "too_short":
         return False
@@ -119,7 +119,7 @@ def _example(key: Key, examples: Mapping[str, str], kind: str = "missing") -> st
 
 
 def _near(key: Key, model: type[BaseModel]) -> str:
-    """Return the key that was probably meant, or else all keys that are allowed there."""
+    """Return a hint at the key that was probably meant, or else at all keys that are allowed there."""
     owner: type[BaseModel] | None = model
     for part in key[:-1]:
         if isinstance(part, int) or owner is None:
@@ -273,6 +273,6 @@ class _Builder:
 
 
 def gathered(problems: Sequence[str]) -> None:
-    """Raise all problems as one error, if there are any."""
+    """Raise all problems as one error if there are any."""
     if problems:
         raise ConfigError(problems)
