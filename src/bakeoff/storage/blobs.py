@@ -19,7 +19,7 @@ MAX_TEXTS_SIZE = MAX_FILE_SIZE
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 Place = list[str | int]
-"""The keys and indices of a string inside JSON data."""
+"""The keys and indices that lead to a string inside JSON data."""
 
 Reference = tuple[Place, str]
 

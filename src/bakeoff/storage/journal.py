@@ -80,7 +80,7 @@ Line = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class SpentTokens:
-    """One spending: the usage of a trial, and the run's total including it."""
+    """One report of usage: that of a trial, and the run's total including it."""
 
     total: Usage
     trial: str
@@ -99,7 +99,7 @@ Entry = Record | SpentTokens | JournalMark | Damage
 
 
 def read_journal(path: Path) -> Iterator[Entry]:
-    """Yield every entry in the order written, then what is wrong with the order itself.
+    """Yield every entry in the order written, then the damage of the order itself.
 
     Skip an incomplete last line: it was never reported as finished.
     """
@@ -118,7 +118,7 @@ def read_journal_with_places(path: Path) -> Iterator[tuple[int, Entry]]:
 
 
 def read_journal_backwards(path: Path, step: int = _STEP) -> Iterator[Entry]:
-    """Yield every entry, the last one first, then what is wrong with their order.
+    """Yield every entry, the last one first, then the damage of their order.
 
     The first entry of a trial is then the one that counts.
     """
@@ -438,7 +438,7 @@ class Seal:
 
 
 def plan_digest(data: bytes) -> str:
-    """Return what a seal knows of a plan."""
+    """Return the digest of a plan's file that a seal stores."""
     return sha256(data).hexdigest()
 
 

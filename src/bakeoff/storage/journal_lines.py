@@ -2,11 +2,12 @@
 
     {"type":"record","v":2,"record":{…},"n":7,"crc":"8a2f01c4"}
 
-`n` counts the lines of the file from 1. `crc` is the CRC-32 of everything before it. An `end` line also holds how many
-lines come before it, and the sum of their checksums, modulo 2³². Lines of version 1 have none of this. Checksums find
-accidents: who changes a line on purpose can compute another one, which only a signature shows (`bakeoff runs sign`).
+`n` counts the lines of the file from 1. `crc` is the CRC-32 of everything before it. An `end` line also holds the
+number of lines before it, and the sum of their checksums modulo 2³². Lines of version 1 have none of this. Checksums
+find accidents: somebody who changes a line on purpose can compute a new checksum, which only a signature shows
+(`bakeoff runs sign`).
 
-`collect_damage` tells a command which runs had damaged lines, whichever of its readers came across them.
+`collect_damage` tells a command which runs had damaged lines, whichever of its readers found them.
 """
 
 import os
@@ -213,7 +214,7 @@ def sequence_damage(file: BinaryIO, sealed: Totals | None = None) -> Iterator[Da
 
 
 def _misplaced(found: LineEnd, due: int, sum_before: int | None) -> str | None:
-    """Return what is wrong with the number or the totals of an intact line; None if nothing is."""
+    """Return the problem with the number or the totals of an intact line; None if there is none."""
     if found.number > due:
         return f"{count_of(found.number - due, 'line is', 'lines are')} missing before it"
     if found.number < due:
@@ -244,7 +245,7 @@ def note_damage(run: str, lines: int) -> None:
 
 @contextmanager
 def collect_damage() -> Iterator[dict[str, int]]:
-    """Collect how many damaged lines the readers inside find, by run."""
+    """Collect the number of damaged lines, by run, that readers find inside the block."""
     found: dict[str, int] = {}
     token = _NOTES.set(found)
     try:

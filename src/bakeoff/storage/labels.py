@@ -44,7 +44,7 @@ class Label(FrozenModel):
 
     @property
     def trial(self) -> tuple[str, str, str]:
-        """Identify the answer that was labelled, and for which judge."""
+        """Return the judge, the attempt and the answer that the label is about."""
         return self.scorer, self.attempt_key, self.answer
 
 
@@ -71,7 +71,7 @@ class Labels:
 
     @property
     def scorers(self) -> set[str]:
-        """Return the judges that anything is labelled for."""
+        """Return the judges that have labels."""
         return {name for labels in self.by_labeller.values() for name, _, _ in labels}
 
 
@@ -100,7 +100,7 @@ def read_labels(path: Path) -> Labels:
 
 
 def append_missing(path: Path, other: bytes) -> None:
-    """Append the labels that another copy of the file has and this one lacks, unless it has a later one instead."""
+    """Append the labels of another copy of the file, except those that this one has too, or has in a later version."""
     here = _labels_in(read_file(path) if path.exists() else b"")
     newest = {(label.labeller, label.trial): label.time for label in here if label is not None}
     last = {(label.labeller, label.trial): label for label in _labels_in(other) if label is not None}
@@ -110,7 +110,7 @@ def append_missing(path: Path, other: bytes) -> None:
 
 
 def _labels_in(raw: bytes) -> Iterator[Label | None]:
-    """Yield the label of each line, None for a damaged one. What follows the last newline was cut off."""
+    """Yield the label of each line; None for a damaged one. Text after the last newline was cut off by a crash."""
     for line in raw.split(b"\n")[:-1]:
         end = line_end(line + b"\n")
         label = None
@@ -121,7 +121,7 @@ def _labels_in(raw: bytes) -> Iterator[Label | None]:
 
 
 def append_label(path: Path, label: Label) -> None:
-    """Write a label durably. A line that a crash cut off before is removed first."""
+    """Write a label durably, after removing a line that a crash cut off."""
     with os_errors_explained(path, "written", hint="the label was not kept"):
         descriptor = open_to_append(path)
         try:

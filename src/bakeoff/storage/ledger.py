@@ -1,4 +1,4 @@
-"""Count what was planned and what became of each part of it.
+"""Count the planned parts of a run, and the result of each.
 
 Every gate reads a ledger, and it is part of every file that is merged, compared or gated. Whatever is missing is
 undecided: a gate cannot pass because something did not run.
@@ -16,7 +16,7 @@ from bakeoff.verdict import LOST, Verdict
 Missing = Literal["not run", "skipped", "unfinished", "budget", "infra", "grader", "unscored"]
 
 NOT_RUN, SKIPPED, UNFINISHED = "NotRun", "Skipped", "Unfinished"
-"""Types of the failures of parts that have no result because nothing ended them: see `missing_kind`."""
+"""Types of failures for parts without a result that nothing ended: see `missing_kind`."""
 
 _KINDS: Mapping[str, Missing] = {NOT_RUN: "not run", SKIPPED: "skipped", UNFINISHED: "unfinished"}
 _OF_VERDICTS: Mapping[Verdict, Missing] = {Verdict.BUDGET: "budget", Verdict.GRADER: "grader"}
@@ -33,7 +33,7 @@ _MAX_NAMED = 20
 
 
 class ShardsHere(FrozenModel):
-    """Which shards of a run are here."""
+    """The shards of a run that are present."""
 
     of: int
     numbers: tuple[int, ...]
@@ -41,7 +41,7 @@ class ShardsHere(FrozenModel):
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self | None:
-        """Return the shards of several files; None if none of them is a shard."""
+        """Return the shards of several files together; None if no file is a shard."""
         if not parts:
             return None
         numbers = sorted({number for part in parts for number in part.numbers})
@@ -50,12 +50,12 @@ class ShardsHere(FrozenModel):
 
     @property
     def missing(self) -> tuple[int, ...]:
-        """Return the numbers of the shards that are not here."""
+        """Return the numbers of the missing shards."""
         return tuple(number for number in range(1, self.of + 1) if number not in self.numbers)
 
 
 class Ledger(FrozenModel):
-    """Count what was planned and what became of it; the unit is a trial, or an eval of a pytest session."""
+    """Counts of what was planned and of the results; the unit is a trial, or an eval of a pytest session."""
 
     planned: int
     passed: int = 0
@@ -71,22 +71,22 @@ class Ledger(FrozenModel):
 
     @property
     def undecided(self) -> int:
-        """Return how many have no result."""
+        """Return the number of parts without a result."""
         return sum(self.missing.values())
 
     @property
     def for_scores(self) -> Self:
-        """Return the ledger of a gate on scores, for which a part without a score is missing."""
+        """Return the ledger for a gate on scores, where parts without a score count as missing."""
         return self.model_copy(update={"missing": self.missing | {"unscored": self.unscored}})
 
     @property
     def of_its_shard(self) -> Self:
-        """Return the ledger of a gate on this part of the plan alone, for which other shards are not missing."""
+        """Return the ledger for a gate on this part of the plan alone, where other shards do not count as missing."""
         return self.model_copy(update={"shards": None})
 
     @property
     def gap(self) -> str | None:
-        """Return why it is unknown how much is missing; None if it is known."""
+        """Return the reason why the number of missing parts is unknown; None if it is known."""
         if self.shards is not None and (absent := self.shards.missing):
             names = ", ".join(map(str, absent))
             return f"{'shard' if len(absent) == 1 else 'shards'} {names} of {self.shards.of} missing"
@@ -95,17 +95,17 @@ class Ledger(FrozenModel):
         return None
 
     def without_end(self, problem: str = "") -> Self:
-        """Return the same ledger of a run of which it is not known what is missing."""
+        """Return the ledger marked as one of which it is unknown how much is missing."""
         return self.model_copy(update={"ended": False, "problem": problem})
 
     @property
     def words(self) -> str:
-        """Return the missing ones by kind, such as `2 not run, 1 skipped`."""
+        """Return the missing parts by kind, such as `2 not run, 1 skipped`."""
         return ", ".join(f"{count:,} {_WORDS[kind]}" for kind, count in self.missing.items() if count)
 
     @classmethod
     def total(cls, ledgers: Iterable[Self]) -> Self:
-        """Return one ledger over several."""
+        """Return the sum of several ledgers."""
         each = list(ledgers)
         missing: Counter[Missing] = Counter()
         for one in each:
@@ -124,7 +124,7 @@ class Ledger(FrozenModel):
 
 
 def missing_kind(record: Record) -> Missing | None:
-    """Return how a part of the plan with this record was lost; None if it is finished."""
+    """Return the kind of loss of a part with this record; None if it is finished."""
     if record.verdict not in LOST:
         return None
     own = _KINDS.get(record.failure.type) if record.failure is not None else None

@@ -42,7 +42,7 @@ def remember(run: Path, plan: bytes, *, instead_of: bytes | None = None) -> None
 
 
 def why_unknown(run: Path, plan: bytes) -> str | None:
-    """Return why this user is not known to have started a run with this plan here, or None."""
+    """Return the reason why this user is not known to have started a run with this plan here; None if they are."""
     try:
         noted = _read(_marker(run))
     except (OSError, RuntimeError, ValueError):

@@ -1,6 +1,7 @@
-"""Keep pictures of answers in a run folder: for each answer its picture, or why there is none.
+"""Keep pictures of answers in a run folder: for each answer a picture, or the reason why there is none.
 
-They are added after grading and belong to no record. Run folders are passed on, so all that is read is checked again.
+Pictures are added after grading and belong to no record. Run folders are passed on, so everything is checked again when
+it is read.
 """
 
 import struct
@@ -21,11 +22,11 @@ _FILTERS = 5
 
 
 class BadPictureError(ValueError):
-    """Data that is no PNG of the kind that browsers write, or one that is too large."""
+    """Raised for data that is not a PNG of the kind that browsers write, or that is too large."""
 
 
 def encode_again(data: bytes, *, width: int, height: int) -> bytes:
-    """Return the same pixels as a PNG of ours, without any other part of the data.
+    """Decode a PNG and encode its pixels again, without any other part of the data.
 
     Raise `BadPictureError` for other formats, and for pictures larger than `width` × `height`.
     """
@@ -107,7 +108,7 @@ class Pictures:
             self._path(key, "txt").unlink(missing_ok=True)
 
     def has(self, key: str) -> bool:
-        """Return True if a picture was tried."""
+        """Return True if there is a picture or a reason why there is none."""
         return self.shows(key) or self._path(key, "txt").exists()
 
     def shows(self, key: str) -> bool:
@@ -115,7 +116,7 @@ class Pictures:
         return self._path(key, "png").exists()
 
     def read(self, key: str) -> Picture | None:
-        """Return the picture of an answer or the reason for none; None if no picture was tried."""
+        """Return the picture of an answer or the reason why there is none; None if nobody tried to take one."""
         if (text := _start_of(self._path(key, "txt"), 4 * _MAX_LENGTH)) is not None:
             return Picture(problem=text.decode(errors="replace")[:_MAX_LENGTH])
         if (data := _start_of(self._path(key, "png"), MAX_BYTES + 1)) is None:
@@ -130,7 +131,7 @@ class Pictures:
 
 
 def picture_key(case: Case, answer: str) -> str:
-    """Return the key of an answer. The same answer to the same case has one picture."""
+    """Return the key of an answer's picture. The same answer to the same case has one picture."""
     return fingerprint(_FORMAT, case.score_digest, case.picture, answer)
 
 

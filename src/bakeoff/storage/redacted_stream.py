@@ -13,18 +13,18 @@ _MAX_HELD = 65_536  # characters of a line that are kept until its end is known
 
 
 class PrintedSecrets:
-    """The secrets that may not be printed: those of the environment, and what is learnt later."""
+    """The secrets that must not be printed: those of the environment, and those that are added later."""
 
     def __init__(self) -> None:
         self._learnt: dict[str, str] = {}
 
     def learn(self, secrets: Mapping[str, str]) -> None:
-        """Keep more secrets from being printed."""
+        """Add secrets that must not be printed."""
         self._learnt |= secrets
         self.__dict__.pop("_redactor", None)
 
     def redact(self, text: str) -> str:
-        """Return the text without secrets. Parts of a secret at its edges are secret too: it may have been cut."""
+        """Return the text without secrets, and without parts of a secret at its ends: the text may have been cut."""
         return self._redactor.text(text, cut=True)
 
     @cached_property
@@ -37,7 +37,7 @@ class PrintedSecrets:
 class RedactedStream(io.TextIOWrapper):
     """A stream that redacts what is written to it, line by line: a secret may come in several pieces.
 
-    As in any stream of lines, a line without its end is written when the stream is flushed.
+    Like any line-buffered stream, it writes an incomplete line when it is flushed.
     """
 
     def __init__(self, stream: io.TextIOWrapper, secrets: PrintedSecrets) -> None:
@@ -48,7 +48,7 @@ class RedactedStream(io.TextIOWrapper):
         self._size = 0
 
     def write(self, text: str) -> int:
-        """Write whole lines, and keep the rest."""
+        """Write complete lines, and buffer the rest."""
         if not isinstance(text, str):
             raise TypeError(f"write() argument must be str, not {type(text).__name__}")  # callers try it with bytes
         self._held.append(text)
@@ -63,7 +63,7 @@ class RedactedStream(io.TextIOWrapper):
         return len(text)
 
     def flush(self) -> None:
-        """Write everything."""
+        """Write the buffered text."""
         if not self.closed:
             self._release()
         super().flush()
@@ -75,7 +75,7 @@ class RedactedStream(io.TextIOWrapper):
 
 
 def printed_secrets() -> PrintedSecrets:
-    """Return what stdout and stderr keep secret; a new object if they are not redacted."""
+    """Return the secrets that stdout and stderr redact; a new object if the streams are not redacted."""
     found = (stream.secrets for stream in (sys.stdout, sys.stderr) if isinstance(stream, RedactedStream))
     return next(found, None) or PrintedSecrets()
 

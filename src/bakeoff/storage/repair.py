@@ -1,4 +1,4 @@
-"""Repair a journal: keep what is whole in its order, put the rest into a file beside it, and seal the result."""
+"""Repair a journal: keep intact lines in their order, move the rest to a file beside it, and seal the result."""
 
 import os
 import re
@@ -63,7 +63,7 @@ class _KeptRecords(NamedTuple):
 
 @dataclass(slots=True)
 class _Lines:
-    """The lines of a journal, sorted out."""
+    """The lines of a journal, divided into kept and damaged ones."""
 
     kept: dict[int, _KeptRecords] = field(default_factory=dict)  # by number
     aside: list[Aside] = field(default_factory=list)
@@ -81,7 +81,7 @@ def repair_run(folder: RunFolder) -> Repair:
     """Repair the journal and the seal of a run, so that it can be read and resumed. No data is deleted.
 
     Lines that cannot be read are moved to a file beside the journal. An intact run is not changed. Raises
-    `RunFolderError` if the file itself cannot be read, as for lack of permission.
+    `RunFolderError` if the file itself cannot be read, for example for lack of permission.
     """
     plan, accepted = folder.plan_as_it_is()
     folder.check_version()
@@ -124,7 +124,7 @@ def _sorted_out(journal: BinaryIO, blobs: Blobs) -> _Lines:
 
 
 def _take_last(journal: BinaryIO, found: _Lines, number: int) -> None:
-    """Keep a last line that only lost its newline. Put an incomplete one aside, which is not damage by itself."""
+    """Keep a last line that only lost its newline. Put an incomplete one aside without counting it as damage."""
     begin, size = end_of_lines(journal.fileno()), os.fstat(journal.fileno()).st_size
     line = lost_newline(journal.fileno())
     end = line_end(line) if line is not None else None
@@ -217,7 +217,7 @@ class RunDamage:
 
 
 def find_damage(folder: RunFolder) -> RunDamage:
-    """Read all files of a run, and return what is damaged in them."""
+    """Read all files of a run, and return the damage in them."""
     found = RunDamage(folder)
     try:
         folder.read_plan()

@@ -65,7 +65,7 @@ from bakeoff.storage.store_copy import (
 )
 
 OLDER = ".bakeoff"
-"""The folder beside it in which older versions of the pytest plugin kept runs; recordings still are there."""
+"""The folder beside the results in which older versions of the pytest plugin kept runs. Recordings are still there."""
 
 _PROJECT_ENDS = (".git", "pyproject.toml", "pytest.ini", "tox.ini", "setup.cfg")
 
@@ -78,7 +78,7 @@ def folders_of_runs(results: Path) -> Iterator[Path]:
 
 
 def nearest_results(results: Path = Path(RESULTS)) -> Path:
-    """Return the folder if it holds runs, or else the nearest one above that does, within the project."""
+    """Return the folder if it holds runs, or else the nearest folder above that does, within the project."""
     here = Path.cwd()
     above = [here, *here.parents]
     ends = [place for place, folder in enumerate(above) if any((folder / name).exists() for name in _PROJECT_ENDS)]
@@ -159,12 +159,12 @@ class RunFolder:
             )
 
     def size(self) -> int:
-        """Return how many bytes the journal and its blobs have."""
+        """Return the size of the journal and its blobs, in bytes."""
         files = (self.journal_file, *(self.path / "blobs").rglob("*"))
         return sum(file.stat().st_size for file in files if file.is_file())
 
     def write_plan(self, plan: Plan, redactor: Redactor, *, made_here: bool = True) -> None:
-        """Write the plan without secrets, and seal it. Whenever this process is killed, the seal fits the plan.
+        """Write the plan without secrets, and seal it. The seal fits the plan whenever this process is killed.
 
         `made_here` lets this user run it again without being asked.
         """
@@ -232,12 +232,12 @@ class RunFolder:
         return digest, seal is not None and bool(seal.plans) and digest not in seal.plans
 
     def sealed_lines(self) -> int:
-        """Return how many lines the journal had when it was sealed; 0 if that is not known."""
+        """Return the number of lines that the journal had when it was sealed; 0 if it is unknown."""
         seal = intact_seal(self.path)
         return seal.journal.lines if seal is not None else 0
 
     def outer_damage(self) -> Iterator[Damage]:
-        """Yield what is wrong around the journal: a seal that is damaged or gone, or a journal that is gone."""
+        """Yield damage around the journal: a seal that is damaged or gone, or a journal that is gone."""
         try:
             seal = read_seal(self.path)
         except RunFolderError as error:
@@ -252,7 +252,7 @@ class RunFolder:
             yield Damage(0, f"the journal is gone: it had {count_of(seal.journal.lines, 'line')} when it was sealed")
 
     def entries(self) -> Iterator[Entry]:
-        """Yield the entries of the journal, or nothing if the run never started; then what is damaged around it."""
+        """Yield the entries of the journal, none if the run never started, and then the damage around it."""
         return (entry for _, entry in self.entries_with_places())
 
     def entries_with_places(self) -> Iterator[tuple[int, Entry]]:
@@ -262,7 +262,7 @@ class RunFolder:
         yield from ((0, damage) for damage in self.outer_damage())
 
     def newest_first(self) -> Iterator[Entry]:
-        """Yield the entries of the journal from the last to the first; then what is damaged around it."""
+        """Yield the entries of the journal from the last to the first, and then the damage around it."""
         if self.started:
             yield from read_journal_backwards(self.journal_file)
         yield from self.outer_damage()
@@ -290,7 +290,7 @@ class RunFolder:
         note_damage(self.label, lines)
 
     def latest_record(self, trial: Trial) -> Record | None:
-        """Return the record that counts for a trial, as `latest_records` does. Of a long journal, little is read."""
+        """Return the record that counts for a trial, as `latest_records` does, but read little of a long journal."""
         if not self.started:
             return None
         name = trial.case.id, trial.subject.name, trial.round
@@ -309,7 +309,7 @@ class RunFolder:
         return first.facts if isinstance(first, JournalMark) else {}
 
     def count_checksums(self) -> tuple[int, int]:
-        """Return how many lines the journal has, and how many of them an older bakeoff wrote without a checksum."""
+        """Return the number of lines of the journal, and how many of them an older bakeoff wrote without a checksum."""
         if not self.started:
             return 0, 0
         lines = old = 0
@@ -391,7 +391,7 @@ def new_run_folder(results: Path, title: str) -> RunFolder:
 
 
 def made_run_folder(path: Path) -> RunFolder:
-    """Return the run in a folder, which is made if it is not there. Raise RunFolderError if it cannot be made."""
+    """Return the run in a folder, which is made if it is missing. Raise RunFolderError if it cannot be made."""
     with os_errors_explained(path, "made", hint="choose another folder for the run"):
         path.mkdir(parents=True, exist_ok=True)
     return RunFolder(path)
@@ -446,7 +446,7 @@ def find_run(results: Path, name: str) -> RunFolder:
 
 
 def place_of_runs(results: Path) -> str:
-    """Return where the runs are: the folder or, of local copies, the address of their store."""
+    """Return the folder of the runs or, for local copies, the address of their store."""
     store = store_of(results)
     return str(results / "runs") if store is None else f"{store.address}/runs"
 

@@ -116,7 +116,7 @@ def changes_since(folder: RunFolder, signed: Signature) -> Iterator[str]:
 
 
 def _digests(folder: RunFolder) -> Iterator[tuple[str, str]]:
-    """Yield the digest of every file that belongs to the run. What is computed from them, such as pages, does not."""
+    """Yield the digest of every file that belongs to the run. Files computed from them, such as pages, do not."""
     own = (folder.plan_file, folder.journal_file, folder.seal_file, folder.labels_file, folder.path / ASIDE)
     for path in (*own, *(file for name in _FOLDERS for file in _files_in(folder.path / name))):
         if path.is_symlink() or path.exists():
@@ -168,7 +168,7 @@ def make_key(path: Path) -> "Ed25519PrivateKey":
 
 
 def public_file(path: Path) -> Path:
-    """Return where the public key of a private key lies."""
+    """Return the path of the public key that belongs to a private key."""
     return path.with_name(f"{path.name}.pub")
 
 
@@ -186,7 +186,7 @@ def read_private_key(path: Path) -> "Ed25519PrivateKey":
 
 
 def read_public_key(path: Path) -> bytes:
-    """Read a public key, or that of a private key."""
+    """Read a public key, or derive it from a private key."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
     from cryptography.hazmat.primitives.serialization import load_pem_public_key
 

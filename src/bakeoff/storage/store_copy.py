@@ -27,7 +27,7 @@ from bakeoff.storage.own_runs import state_folder
 MARKER = "store.json"
 MAX_RUN_SIZE = 64 << 30
 MAX_PIECE_SIZE = 64 << 20
-"""A piece is held in memory. Ours have 4 MB, or a batch of lines more."""
+"""The largest piece that is read, because a piece is held in memory. Ours have 4 MB, or a batch of lines more."""
 _MAX_OBJECTS = 1_000_000
 _AT_ONCE = 32  # objects, and
 _BYTES_AT_ONCE = 64 << 20
@@ -184,9 +184,10 @@ def sizes_of(store: ObjectStore, run: str) -> dict[str, int]:
 
 
 def fetch_files(store: ObjectStore, folder: Path, sizes: dict[str, int]) -> None:
-    """Fetch what is new of a run that has these files. Raise RunFolderError if the copy does not continue the store's.
+    """Fetch the new parts of a run that has these files. Raise RunFolderError if the copy does not continue the
+    store's.
 
-    A writer calls it while it holds the lease: nobody else adds trials then.
+    A writer calls this while it holds the lease, so nobody else adds trials then.
     """
     run = f"runs/{folder.name}"
     if len(sizes) > _MAX_OBJECTS or sum(sizes.values()) > MAX_RUN_SIZE:
@@ -242,7 +243,7 @@ def _all_pieces(sizes: dict[str, int]) -> Iterator[JournalPiece]:
 
 
 def unjoined_pieces(sizes: dict[str, int], pieces: list[JournalPiece]) -> list[JournalPiece]:
-    """Return the pieces that should count by their lease, but do not begin where one of `pieces` ends."""
+    """Return the pieces whose lease should make them count, but that do not begin where one of `pieces` ends."""
     begins = [piece.begin for piece in pieces]
     found = []
     for piece in _all_pieces(sizes):
@@ -305,13 +306,13 @@ def _fetch_journal(store: ObjectStore, run: str, folder: Path, pieces: list[Jour
 
 
 def _comparison(journal: Path, last: JournalPiece) -> bytes:
-    """Return a note that this journal was compared with the store's last piece. It differs once either has changed."""
+    """Return a note that this journal was compared with the store's last piece. Changes to either change the note."""
     state = journal.stat()
     return f"{last.name} {last.size} {state.st_size} {state.st_mtime_ns}".encode()
 
 
 def _is_new(folder: Path, file: str, size: int, *, behind: bool) -> bool:
-    """Return True if a file has to be fetched. Never overwrite what was changed here and is not uploaded yet."""
+    """Return True if a file has to be fetched. Never overwrite local changes that are not uploaded yet."""
     try:
         have = (folder / file).stat().st_size
     except OSError:

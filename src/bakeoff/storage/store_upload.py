@@ -4,10 +4,10 @@ The run itself never waits for the store: its folder on this machine is complete
 upload is tried again after the next interval, and the end of the run says what is missing and how to upload it.
 
 A lease lets only one process write a run. Objects `lease/000001`, `lease/000002`, … lie beside the journal. The highest
-one belongs to the writer, which renews it. To take over a lease that was released or has expired is to make the next
-object, and a store lets only one process do that. Pieces of the journal that an earlier writer still uploads then count
-for nothing: they carry its number. The plan, the seal, the labels and the signature do not: a writer looks for a higher
-lease right before it writes them.
+one belongs to the writer, which renews it. A process takes over a lease that was released or has expired by creating
+the next object, which a store lets only one process do. Pieces of the journal that an earlier writer still uploads are
+then ignored, because they carry its number. The plan, the seal, the labels and the signature carry none, so a writer
+looks for a higher lease right before it writes them.
 """
 
 import os
@@ -49,9 +49,9 @@ _HIGHEST = 999_999
 
 
 def lease_seconds(interval: float) -> float:
-    """Return after how many seconds a lease that was not renewed can be taken over, for an interval between uploads.
+    """Return the number of seconds after which a lease that was not renewed can be taken over.
 
-    The clocks of the machines must differ by less than that.
+    `interval` is the time between uploads. The clocks of the machines must differ by less than the result.
     """
     return min(MAX_LEASE_SECONDS, max(SHORTEST_LEASE_SECONDS, _INTERVALS * interval))
 
@@ -122,7 +122,7 @@ class StoreLease:
             raise LeaseLost(f"another process has taken over {self.store.address}/{self.run}: this one stops")
 
     def release(self) -> None:
-        """Let others take the lease at once."""
+        """Release the lease, so that others can take it at once."""
         self.store.write(self._key, self._content(0.0))
 
     @property
@@ -147,11 +147,11 @@ def _holder(store: ObjectStore, run: str, number: int) -> _Holder | None:
 
 
 PIECE_BYTES = 4 << 20
-"""A piece of the journal is written again while it grows; beyond this size the next one begins."""
+"""The size of a piece of the journal. A growing piece is written again until it is larger; then the next one begins."""
 
 
 def upload_run(store: ObjectStore, folder: Path, *, whole: bool = False) -> None:
-    """Upload what a store does not have of a run that is no longer written. Raise RunFolderError if that fails.
+    """Upload the missing parts of a run that is no longer written. Raise RunFolderError if that fails.
 
     `whole` is for a journal that was repaired: it replaces the store's.
     """
@@ -165,8 +165,8 @@ class RunUpload(AbstractContextManager["RunUpload"]):
     """Upload a run every few seconds until the end of the `with` block, and once more then.
 
     Entering takes the lease of the run, fetches the trials that another process has added, and uploads what is there: a
-    store that cannot be written is noticed before the first trial. Read the run after that. A copy with other trials
-    than the store's is refused. `on_lost` is called, in the thread, if another process takes over the run.
+    store that cannot be written is noticed before the first trial. Read the run after that. A copy whose trials differ
+    from the store's is refused. `on_lost` is called, in the thread, if another process takes over the run.
     """
 
     def __init__(
@@ -239,7 +239,7 @@ class RunUpload(AbstractContextManager["RunUpload"]):
 
     @property
     def problem(self) -> str | None:
-        """Return why the store does not have all of the run; None if it has."""
+        """Return the reason why the store does not have all of the run; None if it has."""
         return self._loss or self._failure
 
     def _repeat(self) -> None:

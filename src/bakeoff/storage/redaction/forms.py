@@ -31,7 +31,7 @@ _NUMBERS = (
     "u{:04x}",  # `\u0073`
     "{:d}",  # `115, 107` and `&#115;&#107;`
 )
-"""The ways in which texts spell single bytes. What stands between the bytes is not in folded data."""
+"""The ways in which texts spell single bytes. Separators between the bytes are not part of folded data."""
 
 
 class Form(NamedTuple):
@@ -53,7 +53,7 @@ class Form(NamedTuple):
     words: bool = False
 
     def around(self, data: bytes, start: int, end: int) -> tuple[int, int]:
-        """Return the place of the whole spelling if `inner` stands between `start` and `end`."""
+        """Return the start and end of the whole spelling, given those of `inner`."""
         first = start - len(self.before) if data.endswith(self.before, 0, start) else start
         return first, end + len(self.after) if data.startswith(self.after, end) else end
 
@@ -96,7 +96,7 @@ def _spelled(value: str) -> Iterator[bytes]:
 
 
 def _encoded(raw: bytes) -> Iterator[bytes]:
-    """Yield the value byte by byte, and in base64: whole, and at each alignment what its neighbours do not change."""
+    """Yield the value byte by byte and in base64: whole, and at each alignment the digits that no neighbour changes."""
     for written in _NUMBERS:
         yield "".join(map(written.format, raw)).encode()
     for encode in (base64.b64encode, base64.urlsafe_b64encode):

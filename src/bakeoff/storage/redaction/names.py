@@ -71,9 +71,9 @@ def known_secrets(base: Mapping[str, str] | None = None) -> dict[str, str]:
 
 
 def secrets_in(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables whose names or values say that they are secret, and the secrets inside of such values.
+    """Return the variables whose names or values mark them as secret, and the secrets inside such values.
 
-    Those inside have the name of the variable and a word more, such as `DATABASE_URL.password`.
+    The latter have the name of the variable with a suffix, such as `DATABASE_URL.password`.
     """
     return {part: secret for name, value in environment.items() if value for part, secret in _secrets_of(name, value)}
 
@@ -89,7 +89,7 @@ def _secrets_of(name: str, value: str) -> tuple[tuple[str, str], ...]:
 
 
 def _inside(name: str, value: str) -> Iterator[tuple[str, str]]:
-    """Yield the secrets that a value shows by its form, whatever its name is."""
+    """Yield the secrets that can be recognised by the form of the value, whatever its name is."""
     if _KEY.fullmatch(value.strip()):
         yield name, value.strip()
     elif _PRIVATE_KEY.search(value):
@@ -116,7 +116,7 @@ def _inside(name: str, value: str) -> Iterator[tuple[str, str]]:
 
 
 def _in_url(name: str, value: str) -> Iterator[tuple[str, str]]:
-    """Yield the password of a URL, encoded and decoded, a user that is a key, and keys in the query or the path."""
+    """Yield the password of a URL, encoded and decoded, a user name that is a key, and keys in query or path."""
     try:
         url = urlsplit(value)
         user, password = url.username or "", url.password or ""
@@ -135,15 +135,15 @@ def _in_url(name: str, value: str) -> Iterator[tuple[str, str]]:
 
 
 def secrets_inside(name: str, value: str) -> dict[str, str]:
-    """Return the secrets inside of a value by its form: the password of a URL, the token of a header.
+    """Return the secrets inside a value by its form: the password of a URL, the token of a header.
 
-    A program may repeat them without the rest.
+    A program may print them without the rest of the value.
     """
     return {part: secret for part, secret in _secrets_of(name, value) if secret != value}
 
 
 def _in_json(data: Any) -> Iterator[tuple[str, str]]:
-    """Yield the secrets of a file of credentials, such as that of a service account."""
+    """Yield the secrets in a file of credentials, such as that of a service account."""
     if isinstance(data, dict):
         for field, item in data.items():
             if isinstance(item, str):
@@ -181,7 +181,7 @@ def looks_random(value: str) -> bool:
 
 
 def secrets_within(data: Any, place: str = "") -> dict[str, str]:
-    """Return the texts in JSON data whose field names say that they are secret, by their paths."""
+    """Return the texts in JSON data whose field names mark them as secret, by their paths."""
     if isinstance(data, dict):
         found: dict[str, str] = {}
         for name, item in data.items():

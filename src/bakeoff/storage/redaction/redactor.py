@@ -1,4 +1,4 @@
-"""Find secrets in data, also the rest of one where a text was cut, and replace them by their names."""
+"""Find secrets in data, also the remains of a secret in text that was cut, and replace them by their names."""
 
 import re
 from array import array
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 CUT = "…"
-"""Marks where a text was shortened. The rest of a secret may stand beside it."""
+"""Marks where a text was shortened. The remains of a secret may stand beside it."""
 
 _CUT_ENDS = (CUT.encode(), b"...")
 _CUT_MARK = re.compile(b"|".join(map(re.escape, _CUT_ENDS)))
@@ -45,7 +45,7 @@ class Needles:
     """The spellings of some secrets, ready to be searched for."""
 
     def __init__(self, secrets: Iterable[tuple[str, str]]) -> None:
-        """Take pairs of a name and a value. If two secrets share a spelling, matches have the name of the first."""
+        """Take pairs of a name and a value. If two secrets share a spelling, the first one names its matches."""
         folded: dict[bytes, _Spelling] = {}
         plain: dict[bytes, _Spelling] = {}
         for name, value in secrets:
@@ -73,7 +73,7 @@ class Needles:
             yield from self._found_folded(data, blanked, cuts)
 
     def _found_folded(self, data: bytes, searched: bytes, cuts: list[int]) -> Iterator[SecretMatch]:
-        """Yield what is in folded data. `searched` is the data, or the data without its escapes."""
+        """Yield the secrets in folded data. `searched` is the data, or the data without its escapes."""
         view = fold(searched)
         places = array("Q", compress(range(len(searched)), searched.translate(_IS_KEPT)))  # of what is in the view
         for start, end, needle in self._folded.found_in(view, [bisect_left(places, cut) for cut in cuts]):
@@ -95,7 +95,7 @@ class Needles:
 
 
 def _without_escapes(data: bytes) -> bytes:
-    """Return the data with NULs, which folding drops, for escapes, colours and marks of lines; itself without any."""
+    """Return the data with escapes, colours and line marks overwritten by NULs, which folding drops."""
     if b"\\" not in data and b"\x1b" not in data and b"\nE" not in data:
         return data
     blanked = _ESCAPES.sub(lambda match: bytes(len(match[0])), data)
@@ -122,7 +122,7 @@ class _Spelling(NamedTuple):
 
 
 class _Index:
-    """Needles by their edges, the first and the last bytes: one of them is in whatever a cut left of a needle."""
+    """Needles indexed by their edges, the first and the last bytes: a cut leaves at least one of the two."""
 
     def __init__(self, needles: dict[bytes, _Spelling]) -> None:
         self.needles = needles
@@ -161,7 +161,7 @@ class _Index:
                 yield from self._rests(view, at, edge, cuts)
 
     def _rests(self, view: bytes, at: int, edge: bytes, cuts: list[int]) -> Iterator[tuple[int, int, bytes]]:
-        """Yield the parts of needles whose other end was cut off."""
+        """Yield the remains of needles whose other end was cut off."""
         end = cuts[bisect_left(cuts, at + SHORTEST)]
         for needle in self._starting.get(edge, ()):
             if end - at < len(needle) and needle.startswith(view[at:end]):
@@ -180,8 +180,8 @@ _MAX_NUMBER_LENGTH = 1000  # bits: Python refuses to format very long numbers
 class Redactor:
     """Replace secret values by their names, in all the forms that `redaction.forms` spells.
 
-    With `cut`, for texts that may have been shortened, the rest of a secret at the edge of a text or beside a `CUT`
-    mark is replaced as well.
+    With `cut`, for texts that may have been shortened, the remains of a secret at the edge of a text or beside a `CUT`
+    mark are replaced as well.
     """
 
     def __init__(self, secrets: Mapping[str, str]) -> None:
@@ -248,7 +248,7 @@ _NEEDLES = lru_cache(maxsize=64)(Needles)
 
 
 def _apart(found: Iterable[SecretMatch]) -> Iterator[SecretMatch]:
-    """Yield the places in order. Overlapping ones become one, with the name of the longest."""
+    """Yield the matches in order. Overlapping ones become one, with the name of the longest."""
     whole: SecretMatch | None = None
     longest = 0
     for each in sorted(found, key=lambda found: (found.start, -found.end)):
