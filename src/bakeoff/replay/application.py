@@ -73,7 +73,7 @@ def activated(store: Store) -> Iterator[None]:
 
 
 def report_problem(problem: str) -> None:
-    """Add a problem with recordings to the current round, if there is one."""
+    """Add a problem with recordings to the current round; do nothing outside of a round."""
     current = _ROUND.get()
     if current is not None:
         current.problems.append(problem)
@@ -108,7 +108,7 @@ class ApplicationCall:
             raise
 
     def keep(self, recording: Recording) -> None:
-        """Write the recording. If that fails, it is the round's problem and the application still has its answer."""
+        """Write the recording. A failure is a problem of the round, and the application still has its answer."""
         try:
             self._store.keep(self.key, self._secrets.model(recording))
         except InfraError as error:

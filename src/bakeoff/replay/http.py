@@ -173,7 +173,7 @@ class _Exchange(AbstractContextManager["_Exchange"]):
             self._call.failed()
 
     def recorded(self) -> Any:
-        """Return the recorded response, None if there is none, or an error response if there should be one."""
+        """Return the recorded response; None if there is none; an error response if the recording cannot be used."""
         try:
             recording = self._call.find(HttpRecording)
         except InfraError as error:
@@ -272,7 +272,7 @@ class _AsyncRecorder(_Recorder):
 
 
 def _question(request: Any) -> dict[str, Any]:
-    """Return the request without keys and without what differs between runs."""
+    """Return the request without keys and without the parts that differ between runs."""
     url = urlsplit(str(request.url))
     query = parse_qsl(url.query, keep_blank_values=True)
     hidden = secrets_in({name: value or "?" for name, value in query})
@@ -295,7 +295,7 @@ def _asked_body(request: Any) -> Any:
 
 
 def _is_error(content: bytes) -> bool:
-    """Recognise an error that a provider sends with status 200."""
+    """Return True if a body is an error that a provider sends with status 200."""
     if _STREAM_ERROR.search(content):
         return True
     try:

@@ -1,7 +1,8 @@
 """Keys and recordings of the requests that command-line agents send through the meter.
 
-The key leaves out what differs between runs: identifiers, dates, durations, ports, processes, names of temporary
-folders. Whatever a command prints is in the next request of an agent, so programs that agents run count too.
+The key leaves out the parts that differ between runs: identifiers, dates, durations, ports, processes, names of
+temporary folders. The output of a command is in the next request of an agent, so the key depends on the programs that
+agents run too.
 """
 
 import re
@@ -69,7 +70,7 @@ class RecordedExchange(Recording, HttpAnswer):
 
 
 def exchange_key(trial: Mapping[str, Any], path: str, body: Mapping[str, Any], turn: int) -> Key:
-    """Return the key of one request. `turn` counts how often the trial has asked the same before."""
+    """Return the key of one request. `turn` is the number of earlier equal requests in the trial."""
     asked = {**trial, "path": path, "body": lasting(body), "turn": turn}
     return Key(KIND, asked, fingerprint(asked))
 

@@ -33,7 +33,7 @@ RECORDINGS = "recordings"
 """The name of the resource under which subjects, scorers and the meter find the run's store."""
 
 MAX_RECORDED_BYTES = 32 << 20
-"""The size of the largest answer that is recorded. A larger one is passed on without a recording."""
+"""The size of the largest answer that is recorded. Larger ones are passed on without a recording."""
 
 _MAX_COMPARED = 200
 _MAX_DIFF_LINES, _MAX_LINE_CHARACTERS = 20, 500
@@ -59,7 +59,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """Read and write the recordings in one folder, as far as the mode allows."""
+    """The recordings in one folder, which the mode allows to read, to write, or both."""
 
     mode: ReplayMode = "off"
     folder: Path = Path()
@@ -68,7 +68,7 @@ class Store:
 
     @property
     def writes(self) -> bool:
-        """Return True if the mode allows to write recordings."""
+        """Return True if the mode allows writing recordings."""
         return self.mode in ("auto", "record")
 
     def find(self, key: Key, content: type[Found]) -> Found | None:

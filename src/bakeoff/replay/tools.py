@@ -136,14 +136,14 @@ class _RecordedTool:
 
     @functools.cached_property
     def _results(self) -> TypeAdapter[Any]:
-        """Read results by the return annotation if pydantic understands it, so that objects come back as objects."""
+        """Return a reader of results by the return annotation, if pydantic knows it, so that objects are restored."""
         try:
             return TypeAdapter(typing.get_type_hints(self.function).get("return", Any))
         except (NameError, TypeError, PydanticUserError):  # such as names imported for type checkers only
             return TypeAdapter(Any)
 
     def _error(self, told: dict[str, Any]) -> Exception:
-        """Return a recorded error, of the class that it had."""
+        """Return a recorded error in its original class."""
         kinds = list(self.errors)
         for kind in kinds:
             kinds += (each for each in kind.__subclasses__() if each not in kinds)
@@ -178,7 +178,7 @@ class _RecordedTool:
         return asked if self.version is None else {**asked, "version": self.version}
 
     def _to_json(self, result: Any) -> JsonValue:
-        """Return the result as JSON. Refuse one that would come back changed, as the replay would then differ."""
+        """Return the result as JSON. Refuse one that would change on the way, because the replay would then differ."""
         try:
             data: JsonValue = from_json(self._results.dump_json(result, warnings=False))
             same = bool(self._results.validate_python(data) == result)
