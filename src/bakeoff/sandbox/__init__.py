@@ -1,4 +1,4 @@
-"""Run untrusted commands, and take their files out safely. See docs/explanation/sandbox.md.
+"""Run untrusted commands, and collect their files safely. See docs/explanation/sandbox.md.
 
 sandbox = choose_sandbox("auto")
 async with open_place() as place:

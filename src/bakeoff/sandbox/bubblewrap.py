@@ -55,7 +55,7 @@ class BubblewrapSandbox:
             return judged(await supervise(self.order(command), command))
 
     def order(self, command: Command) -> Order:
-        """Return what the supervisor is asked to do: bubblewrap with its options, around the command."""
+        """Return the order for the supervisor: bubblewrap with its options, around the command."""
         place = command.place
         check_shown(command)
         shown, links = visible_roots([*toolchain(), *command.readable, *command.shared])
@@ -72,7 +72,7 @@ class BubblewrapSandbox:
         return make_order(command, argv=argv, env=environment(INSIDE, command), cwd="/", mounts=mounts)
 
     def options(self, command: Command, shown: list[Path], links: Mapping[Path, str]) -> Iterator[str]:
-        """Yield the options of bubblewrap. Later ones cover what earlier ones show."""
+        """Yield the options of bubblewrap. Later mounts cover what earlier ones show."""
         place = command.place
         yield from ("--unshare-user", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try")
         if not kernel_means().own_ipc:  # else the supervisor makes one, whose contents it can count
@@ -149,7 +149,7 @@ def hidden_options(roots: list[Path], hidden: Iterable[Path]) -> Iterator[str]:
 
 
 def visible_roots(paths: Iterable[Path]) -> tuple[list[Path], dict[Path, str]]:
-    """Return the real paths to show besides the system, and the links that lead to them.
+    """Return the real paths to show in addition to the system, and the links that lead to them.
 
     Links are created anew, not bound: a link in HOME may lead to a folder full of other things.
     """
@@ -174,7 +174,7 @@ def _is_below(path: Path, roots: Iterable[Path]) -> bool:
 
 
 def judged(finished: CommandEnd) -> CommandResult:
-    """Return the result, or raise InfraError: an exit code on the status pipe shows that the command was started."""
+    """Return the result. Raise InfraError if bubblewrap reported no exit code: then the command was not started."""
     completed = finished.completed
     if completed.stop == "exited" and '"exit-code"' not in finished.status:
         told = completed.stderr.decode(errors="replace").strip() or f"it ended with exit code {completed.exit_code}"
@@ -183,14 +183,14 @@ def judged(finished: CommandEnd) -> CommandResult:
 
 
 def signals_as_negative(completed: CommandResult) -> CommandResult:
-    """Return a signal as a negative number, as `subprocess` does. Shells and containers use 128 + its number."""
+    """Return the result with a negative exit code for a signal, as `subprocess` does. Shells report 128 plus it."""
     if not 128 < completed.exit_code <= 128 + 64:
         return completed
     return replace(completed, exit_code=128 - completed.exit_code)
 
 
 def find_bubblewrap() -> tuple[BubblewrapSandbox | None, str]:
-    """Return the sandbox if it works here, or None; and a sentence about it."""
+    """Return the sandbox, None if it does not work here, and a sentence about it."""
     program = shutil.which("bwrap")
     if program is None:
         return None, "bubblewrap is not installed"
@@ -220,7 +220,7 @@ _EMPTY = "empty"
 
 @cache
 def fixed_figures() -> dict[str, str]:
-    """Return the texts that take the place of live figures: a machine of this size that has done nothing yet."""
+    """Return the texts that replace live figures in /proc: those of a machine of this size that has just begun."""
     total = re.search(r"^MemTotal:.*$", (PROC / "meminfo").read_text(), re.MULTILINE)
     size = total[0].partition(":")[2] if total else " 0 kB"
     memory = [f"{name}:{size}" for name in ("MemTotal", "MemFree", "MemAvailable")]
@@ -238,14 +238,14 @@ def fixed_figures() -> dict[str, str]:
 
 @cache
 def live_figures() -> list[Path]:
-    """Return the files and folders of /proc that everybody may read and that tell of more than one process."""
+    """Return the files and folders of /proc that everybody may read and that describe several processes."""
     top = [path for path in PROC.iterdir() if path.name not in KEPT and not path.name.isdigit()]
     deeper = [PROC / name for name in _DEEPER]
     return [path for path in (*top, *deeper) if path.exists() and path.stat().st_mode & stat.S_IROTH]
 
 
 def hidden_figures(place: Place) -> Iterator[tuple[Path, Path]]:
-    """Yield what has to be shown instead, and the path in /proc that it covers. Write it beside the place's folders."""
+    """Yield each replacement and the path in /proc that it covers. Write them beside the folders of the place."""
     shown = place.home.parent
     (shown / _EMPTY).mkdir(mode=0o755, exist_ok=True)
     for name, text in fixed_figures().items():

@@ -67,7 +67,7 @@ _CREDENTIALS = re.compile(r"://[^/]*@")
 
 @dataclass(frozen=True, slots=True)
 class UserProgram:
-    """A program that the user named, with what it may use of this machine."""
+    """A program that the user named, and its share of this machine."""
 
     label: str  # how messages call it, such as "server 'time'"
     argv: Sequence[str]
@@ -86,7 +86,7 @@ class ConfinedProgram:
     shared: dict[Path, bool]
 
     def explain(self, said: str) -> str | None:
-        """Return a hint about the sandbox if the last words of a program look like a refusal, else None."""
+        """Return a hint about the sandbox if a program's last output looks like a refusal; None otherwise."""
         if not _REFUSED.search(said):
             return None
         reads, writes = (
@@ -106,7 +106,7 @@ async def confined(program: UserProgram, sandbox_name: str) -> AsyncIterator[Con
 
     Raises:
         SandboxMissing: No such sandbox works here.
-        InfraError: A path of its settings is not there, or no user of the sandbox could use it.
+        InfraError: A path in its settings does not exist, or no user of the sandbox could use it.
     """
 
     def confine(downloads: Path | None) -> ConfinedProgram:
@@ -129,15 +129,15 @@ def unconfined_command(
     stdin: bytes = b"",
     output_kb: int = Limits().output_kb,
 ) -> tuple[Order, Command]:
-    """Return the order for a program that the user trusts. Its supervisor ends all of its processes with it.
+    """Return the order for a program that the user trusts. When it ends, its supervisor ends all its processes too.
 
     Args:
         argv: The program, searched in the PATH of `env`, and its arguments.
         env: Its whole environment.
         cwd: The folder that it starts in.
         seconds: The time after which it is ended.
-        stdin: Its standard input, where nobody talks to it while it runs.
-        output_kb: How much of each output stream is kept. It is ended when it writes more.
+        stdin: Its standard input, unless somebody talks to it while it runs.
+        output_kb: The size of each output stream that is kept. The program is ended when it writes more.
     """
     nowhere = Path(__file__).parent  # nothing is written there, so watching its size costs nothing
     limits = Limits(disk_mb=1 << 40, output_kb=output_kb)
@@ -178,7 +178,7 @@ def command_in(
 
 @cache
 def _found_sandbox(wanted: str) -> LocalSandbox:
-    """Return the strongest sandbox for programs of this machine, or the one that is asked for."""
+    """Return the sandbox of this name or, for `auto`, the strongest one of this machine for programs."""
     reasons = []
     for kind in ("bwrap", "process") if wanted == "auto" else (wanted,):
         sandbox, detail = find_bubblewrap() if kind == "bwrap" else find_process()
@@ -189,9 +189,9 @@ def _found_sandbox(wanted: str) -> LocalSandbox:
 
 
 def shared_paths(program: UserProgram, folder: Path) -> dict[Path, bool]:
-    """Return the paths of this machine that a program gets, and True for those that it may change.
+    """Return the paths of this machine that a program can use, and True for those that it may change.
 
-    It gets the folder that it starts in, the paths that its arguments name, and those of its settings. Arguments that
+    These are the folder that it starts in, the paths that its arguments name, and those of its settings. Arguments that
     name a home, a missing path or a part of the kernel's file systems are left out. Settings that name one of the last
     two raise `InfraError`.
     """
@@ -216,7 +216,7 @@ def shared_paths(program: UserProgram, folder: Path) -> dict[Path, bool]:
 
 
 def _is_of_the_kernel(path: Path) -> bool:
-    """Return True if a path leads into the machine itself: its processes, settings and devices."""
+    """Return True if a path belongs to the kernel: to its processes, settings or devices."""
     return any(path.is_relative_to(root) for root in _OF_THE_KERNEL)
 
 
@@ -236,7 +236,7 @@ def _code_folders(script: Path) -> Iterator[Path]:
 
 
 def keys_in(shared: dict[Path, bool]) -> Iterator[Path]:
-    """Yield files that usually hold keys in the folders that a program can read, down to some levels."""
+    """Yield files that usually hold keys in the folders that a program can read, down to a limited depth."""
     for root in shared:
         for folder, folders, files in os.walk(root):
             found = [
@@ -259,7 +259,7 @@ def _argv(program: UserProgram, folder: Path) -> tuple[str, ...]:
 
 
 def _program(program: UserProgram, folder: Path) -> tuple[Path, ...]:
-    """Return what the program itself needs, and what a program needs that it starts in turn."""
+    """Return the paths that the program needs, and those of the program that it starts in turn."""
     command = program.argv[0]
     names = [command, *([_COMPANIONS[command]] if command in _COMPANIONS else [])]
     found = [str(folder / with_home(name)) if "/" in name else program_path(name) for name in names]
@@ -277,8 +277,8 @@ def _variables(downloads: Path | None) -> dict[str, str]:
 def _with_user(place: Place, program: UserProgram, shared: dict[Path, bool], sandbox: LocalSandbox) -> Place:
     """Return the place with a user who may use the shared paths.
 
-    As root, a program has a user of its own, who can use what everybody may use. For the rest, it is root without any
-    capability in `bwrap`, who sees and can change no more than the sandbox shows.
+    As root, we give a program a user of its own, who can use what everybody may use. If that is not enough, it runs in
+    `bwrap` as root without capabilities, and sees and changes only what the sandbox shows.
     """
     if place.uid is None:
         return place
@@ -300,7 +300,7 @@ def _with_user(place: Place, program: UserProgram, shared: dict[Path, bool], san
 
 
 def _copy_npm_settings(place: Place) -> Iterator[Path]:
-    """Copy the addresses of registries in the user's npm settings, without keys. Yield the certificates they name."""
+    """Copy the registry addresses from the user's npm settings, without keys. Yield the certificates that they name."""
     try:
         lines = Path("~/.npmrc").expanduser().read_text("utf-8").splitlines()
     except (OSError, UnicodeDecodeError, RuntimeError):
@@ -318,7 +318,7 @@ def _copy_npm_settings(place: Place) -> Iterator[Path]:
 
 @contextmanager
 def _cache_of(program: UserProgram, place: Place) -> Iterator[Path | None]:
-    """Keep what npx, uvx and the like download, for each program apart: none can change what another one runs.
+    """Keep the downloads of npx, uvx and the like, separately for each program: none can change what another one runs.
 
     As root, each start has another user. A second start at the same time downloads into its own HOME.
     """

@@ -29,9 +29,7 @@ PROBE_SECONDS = 20.0
 
 @dataclass(frozen=True, slots=True)
 class DockerSandbox:
-    """Runs each command in a new container of one image. The image is named by its id, so that moving a tag has no
-    effect.
-    """
+    """Runs each command in a new container of one image, named by its id so that moving a tag has no effect."""
 
     client: str
     image_id: str
@@ -48,7 +46,7 @@ class DockerSandbox:
             return judged(await supervise(order, command))
 
     def ask(self, *argv: str) -> str | None:
-        """Return what a command prints in a container without access to the host; None where it fails or is missing."""
+        """Return the output of a command in a container without access to the host; None if it fails or is missing."""
         options = ["--rm", "--pull", "never", "--network", "none", "--read-only", "--cap-drop", "ALL"]
         options += ("--user", "1000:1000", "--tmpfs", "/tmp", "--env", "HOME=/tmp", "--workdir", "/tmp")  # noqa: S108
         container = f"bakeoff-{secrets.token_hex(8)}"
@@ -71,7 +69,7 @@ class DockerSandbox:
         return (done.stdout or done.stderr).decode(errors="replace") if done.returncode == 0 else None
 
     def order(self, command: Command, container: str) -> Order:
-        """Return what the supervisor is asked to do: run the client, then inspect and remove the container."""
+        """Return the order for the supervisor: run the client, then inspect and remove the container."""
         check_shown(command)
         argv = (self.client, "run", "--name", container, *self.options(command), self.image_id, *command.argv)
         epilogue = [
@@ -120,9 +118,7 @@ def told(command: Command) -> dict[str, str]:
 
 
 def passed_by_name(command: Command) -> dict[str, str]:
-    """Return the other variables, which the client takes from its environment: command lines are public, tokens are
-    not.
-    """
+    """Return the other variables. The client takes them from its environment, because command lines are public."""
     return {name: value for name, value in command.env.items() if name not in told(command)}
 
 
@@ -137,10 +133,10 @@ def client_environment() -> dict[str, str]:
 
 
 def judged(finished: CommandEnd) -> CommandResult:
-    """Return the result of a container, corrected by what the engine reported about it after its end.
+    """Return the result of a container, corrected by the engine's report after its end.
 
-    The engine knows the exit code of the command itself, and if memory ran out. Raises `InfraError` if the container
-    was not started.
+    The engine knows the exit code of the command itself, and whether memory ran out. Raises `InfraError` if the
+    container was not started.
     """
     completed = signals_as_negative(finished.completed)
     status, out_of_memory, exit_code = [*finished.epilogue[0].split(), "", "", ""][:3]
@@ -163,7 +159,7 @@ def find_client() -> str | None:
 
 
 def way_out() -> str:
-    """Return what to do when the sandbox is not usable."""
+    """Return the steps that make the sandbox usable."""
     name_image = f"set {IMAGE_VARIABLE} to a local image"
     if find_client() is None:
         return f"`apt-get install docker.io`, start its engine, and {name_image}"
@@ -171,7 +167,7 @@ def way_out() -> str:
 
 
 def find_docker() -> tuple[DockerSandbox | None, str]:
-    """Return the sandbox if an engine answers and an image is configured, or None; and a sentence about it."""
+    """Return the sandbox, None unless an engine answers and an image is configured, and a sentence about it."""
     client = find_client()
     if client is None:
         return None, f"{os.environ.get(CLIENT_VARIABLE) or 'docker or podman'} is not installed"

@@ -19,7 +19,7 @@ MAX_LINKS = 40  # the kernel's limit
 
 @dataclass
 class MountPlan:
-    """Collect what is covered, linked, bound and replaced in a private view of the file system."""
+    """The covers, links, binds and replacements that make up a private view of the file system."""
 
     covers: dict[Path, tuple[int, int]] = field(default_factory=dict)  # path: mode, size
     links: dict[Path, str] = field(default_factory=dict)
@@ -27,7 +27,7 @@ class MountPlan:
     replaced: dict[Path, Path] = field(default_factory=dict)  # path: what is shown there instead
 
     def cover(self, path: Path, mode: int, size: int = 0) -> None:
-        """Show an empty folder in place of a path, with room for `size` bytes. Only existing folders are covered."""
+        """Show an empty folder with room for `size` bytes in place of an existing folder. Ignore other paths."""
         if path.is_dir():
             self.covers.setdefault(path.resolve(), (mode, size))
 
@@ -65,8 +65,8 @@ def plan_mounts(
         readable: Paths that the user must be able to read, wherever they lie.
         writable: Paths that the user must be able to change.
         hidden: Folders that are covered by empty ones.
-        replaced: Files of the system, and what is shown in their place.
-        private_scratch: Cover /tmp and the like by folders of the command's own.
+        replaced: Files of the system, and the files that are shown in their place.
+        private_scratch: Cover /tmp and the like by folders that belong to the command alone.
     """
     plan = MountPlan(replaced={Path(path): file for path, file in (replaced or {}).items() if Path(path).is_file()})
     if private_scratch:
@@ -90,7 +90,7 @@ def plan_mounts(
 
 
 def follow(path: Path, links: dict[Path, str]) -> Path:
-    """Return the real path, and note every symbolic link on the way, because it may have to be made again."""
+    """Return the real path, and note every symbolic link on the way, so that it can be created again."""
     pending = list(reversed(path.absolute().parts[1:]))
     current, followed = Path("/"), 0
     while pending:

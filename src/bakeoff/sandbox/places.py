@@ -2,7 +2,7 @@
 
 Each open place has a user of its own from a reserved range, so that no trial can read, signal or starve another. The
 user is held by a lock on a file: two Bakeoff processes on one machine never share a user, and the lock ends with its
-process. The file also names the folder, so that the next Bakeoff process removes what a crash left behind. Without
+process. The file also names the folder, so that the next Bakeoff process removes the leftovers of a crash. Without
 root, the folder itself holds a lock, and the next Bakeoff process removes folders whose lock is free.
 """
 
@@ -61,7 +61,7 @@ class UserLease:
         os.pwrite(self._descriptor, os.fsencode(folder) if folder else b"", 0)
 
     def noted(self) -> Path | None:
-        """Return the last recorded folder, maybe of a process that crashed; None if there is none."""
+        """Return the last recorded folder, possibly of a process that crashed; None if there is none."""
         content = os.pread(self._descriptor, 4096, 0)
         return Path(os.fsdecode(content)) if content else None
 
@@ -73,13 +73,13 @@ class UserLease:
 
 
 def we_are_root() -> bool:
-    """Tell whether trials can have users of their own, which needs root on Linux."""
+    """Return True if trials can have users of their own, which needs root on Linux."""
     return sys.platform == "linux" and os.geteuid() == 0
 
 
 @cache
 def reserved_users() -> range:
-    """Return the range that is mapped in this user namespace."""
+    """Return the range of users that is mapped in this user namespace."""
     mapped = [line.split() for line in Path("/proc/self/uid_map").read_text(encoding="ascii").splitlines()]
     for users in (USERS, USERS_IN_A_CONTAINER):
         if any(int(first) <= users[0] and users[-1] < int(first) + int(length) for first, _, length in mapped):
@@ -88,7 +88,7 @@ def reserved_users() -> range:
 
 
 def lease_user(folder: Path = LEASES) -> UserLease:
-    """Lease the first free user, and remove what its last holder left.
+    """Lease the first free user, and remove the leftovers of its last holder.
 
     Raises `SandboxMissing` if `folder`, which holds the locks, cannot be made, and `InfraError` if all users are in
     use.
@@ -106,7 +106,7 @@ def lease_user(folder: Path = LEASES) -> UserLease:
 
 
 def take_lease(uid: int, folder: Path) -> UserLease | None:
-    """Lease this user, unless it is in use or the remains of its last holder cannot be removed."""
+    """Lease this user; return None if it is in use or the leftovers of its last holder cannot be removed."""
     descriptor = os.open(folder / str(uid), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -138,9 +138,7 @@ def sweep_leases(folder: Path = LEASES) -> None:
 
 @contextlib.contextmanager
 def probe_place() -> Iterator[Place]:
-    """Open a place to try a sandbox in, without an event loop. Its user is leased, because a probe ends all its
-    processes.
-    """
+    """Open a place for probing a sandbox, without an event loop. Its user is leased: a probe ends all its processes."""
     with contextlib.ExitStack() as stack:
         lease = stack.enter_context(contextlib.closing(lease_user())) if we_are_root() else None
         root = make_root(None, lease)
@@ -150,9 +148,9 @@ def probe_place() -> Iterator[Place]:
 
 
 def wait_for_supervisors(root: Path) -> None:
-    """Wait until no supervisor works in a place: at its end, each kills all processes of the place's user.
+    """Wait until no supervisor works in a place: a supervisor that ends kills all processes of the place's user.
 
-    One may outlive Bakeoff, or a second Ctrl-C, for as long as the processes take to die.
+    A supervisor may outlive Bakeoff, or a second Ctrl-C, for as long as the processes take to die.
     """
     give_up = time.monotonic() + SUPERVISOR_SECONDS
     while is_supervised(root):
@@ -213,7 +211,7 @@ async def open_place(parent: Path | None = None, *, keep: bool = False) -> Async
 
 
 def end_place(root: Path, lease: UserLease | None, lock: contextlib.ExitStack, keep: bool) -> None:
-    """Remove or keep a place, and let go of its user and its lock."""
+    """Remove or keep a place, and release its user and its lock."""
     with lock:
         try:
             if lease is not None:
@@ -225,7 +223,7 @@ def end_place(root: Path, lease: UserLease | None, lock: contextlib.ExitStack, k
 
 
 def make_root(parent: Path | None, lease: UserLease | None) -> Path:
-    """Make the folder of a place, and note it in the lease, so that it is found after a crash."""
+    """Make the folder of a place, and note it in the lease, so that it can be found after a crash."""
     root = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent)).resolve()
     if lease is not None:
         lease.note(root)
@@ -235,7 +233,7 @@ def make_root(parent: Path | None, lease: UserLease | None) -> Path:
 
 @cache
 def sweep_places(folder: Path) -> None:
-    """Remove, once per process, the places that killed processes of our user left there."""
+    """Remove, once per process, the places that killed processes of our user have left there."""
     for root in folder.glob(f"{PREFIX}*"):
         with contextlib.suppress(OSError, InfraError):  # another user's, or being removed by another process
             if is_left_behind(root):
@@ -253,7 +251,7 @@ def make_place(root: Path, lease: UserLease | None) -> Place:
 
 
 def name_user(place: Place, home: Path) -> dict[str, Path]:
-    """Write files that give the user of a place a name, and return them by the path that they are to replace.
+    """Write files that name the user of a place, and return them by the path that they replace.
 
     Some programs do not start for a user without a name: Node's `os.userInfo()` raises.
     """
@@ -273,7 +271,7 @@ def named_files(root: Path) -> dict[str, Path]:
 
 
 def remove_place(root: Path, lease: UserLease | None) -> None:
-    """Remove the folders of a place, then its root, and note in the lease that nothing is left."""
+    """Remove the folders of a place and then its root, and clear the note in the lease."""
     for folder in (root / "work", root / "home", root / "tmp"):  # the lock goes last
         if folder.exists():
             remove_tree(folder)
@@ -283,7 +281,7 @@ def remove_place(root: Path, lease: UserLease | None) -> None:
 
 
 def keep_place(root: Path, lease: UserLease | None) -> None:
-    """Keep the folders for inspection, out of reach of the next holder of the user."""
+    """Keep the folders for inspection, owned by us, so that the next holder of the user cannot reach them."""
     if lease is not None:
         subprocess.run(
             ["chown", "-R", "--no-dereference", str(os.geteuid()), "--", root], check=True, capture_output=True
@@ -293,7 +291,7 @@ def keep_place(root: Path, lease: UserLease | None) -> None:
 
 
 def remove_tree(root: Path) -> None:
-    """Remove a tree that resists: nested too deep, or with folders that cannot be entered."""
+    """Remove a tree that is nested too deep for an ordinary removal, or has folders that cannot be entered."""
     try:
         shutil.rmtree(root)
     except (OSError, RecursionError):
@@ -322,7 +320,7 @@ def one_command_at_a_time(place: Place) -> Iterator[None]:
 
 
 def put_files(place: Place, files: Mapping[str, bytes | str], *, runnable_scripts: bool = False) -> None:
-    """Write files into the work folder that the subject may change, even after the subject had access to it.
+    """Write files into the work folder, which the subject may change, even if the subject already had access to it.
 
     Texts become UTF-8; half of a surrogate pair, which JSON can hold and a file cannot, becomes a question mark. With
     `runnable_scripts`, files that begin with `#!` can be executed.
@@ -346,7 +344,7 @@ def hand_over(place: Place) -> None:
 
 
 def give(folder: Path, user: int, ours: Collection[int] = ()) -> None:
-    """Give everything in a folder to a user. Hard links are given on only if they are `ours`, by their user."""
+    """Give everything in a folder to a user. Hard links are left alone unless one of the users in `ours` owns them."""
     for _, folders, files, descriptor in os.fwalk(folder, follow_symlinks=False):
         for name in (*folders, *files):
             found = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
@@ -410,14 +408,14 @@ async def open_workspace(
 def graded_files(case: Case, artefacts: Mapping[str, str]) -> dict[str, str]:
     """Return the files that a grader runs on: the case's own, the subject's artefacts, and the hidden files over both.
 
-    A file that is in the way of a stronger one, by its name or as a folder, is left out.
+    A file whose path collides with one of higher precedence, as a file or as a folder, is left out.
     """
     allowed = _beside(artefacts, case.hidden)
     return {**_beside(case.files, allowed.keys() | case.hidden), **allowed, **case.hidden}
 
 
 def _beside(files: Mapping[str, str], stronger: Iterable[str]) -> dict[str, str]:
-    """Return the files that do not collide with the stronger ones."""
+    """Return the files whose paths do not collide with those of higher precedence."""
     taken = {PurePosixPath(name) for name in stronger}
     folders = {parent for path in taken for parent in path.parents}
     return {

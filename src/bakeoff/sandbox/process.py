@@ -1,4 +1,4 @@
-"""Run commands as supervised processes, without further software; as root, with a user of their own."""
+"""Run commands as supervised processes, without further software. As root, commands have a user of their own."""
 
 import ctypes
 import json
@@ -44,7 +44,7 @@ class ProcessSandbox:
             return problem.so_far
 
     def order(self, command: Command) -> Order:
-        """Return what the supervisor is asked to do."""
+        """Return the order for the supervisor."""
         check_shown(command)
         place, readable = command.place, (*command.readable, *command.shared)
         hidden = hidden_paths(readable, self.hidden)
@@ -67,14 +67,14 @@ def changeable(command: Command) -> tuple[Path, ...]:
 
 @lru_cache(maxsize=64)
 def hidden_paths(readable: tuple[Path, ...], hidden: tuple[Path, ...]) -> tuple[Path, ...]:
-    """Return what no command may see: our own package wherever it is installed, and what the run hides."""
+    """Return the paths that no command may see: our own package wherever it is installed, and what the run hides."""
     return (*our_packages([*map(Path, SYSTEM), *toolchain(), *readable]), *hidden)
 
 
 def private_view(
     place: Place, readable: tuple[Path, ...], hidden: tuple[Path, ...] = (), shared: tuple[Path, ...] = ()
 ) -> list[Step]:
-    """Return the mounts of a command: its own folders and shared ones can be changed, and its user has a name."""
+    """Return the mounts of a command: it can change its own and shared folders, and its user has a name."""
     name_user(place, place.home)
     steps: list[Step] = json.loads(
         _view_of_any_place(place.work.parent.parent, readable, hidden, shared).replace(ANY, place.work.parent.name)
@@ -86,7 +86,7 @@ def private_view(
 def _view_of_any_place(
     parent: Path, readable: tuple[Path, ...], hidden: tuple[Path, ...], shared: tuple[Path, ...]
 ) -> str:
-    """Return the mounts as JSON, for a place with the name `ANY`. Planning is slow, and only this name differs."""
+    """Return the mounts as JSON for a place with the name `ANY`. Planning is slow, and only the name differs."""
     root = parent / ANY
     emptied = {str(path.resolve()): Path(os.devnull) for path in hidden if path.is_file()}
     return json.dumps(
@@ -102,8 +102,8 @@ def _view_of_any_place(
 def allowed_access(command: Command, hidden: Sequence[Path], scratch: Sequence[Path] = ()) -> dict[str, Sequence[str]]:
     """Return the files that a command may read, list and change; see `supervisor/confinement.py`.
 
-    It is what bubblewrap would show, with the scratch folders that are private. Of a folder with something hidden in
-    it, the command can list the names.
+    They are those that bubblewrap would show, and the private scratch folders. A command can list the names in a folder
+    that contains something hidden.
     """
     readable, listed = _readable_paths((*command.readable, *command.shared), tuple(hidden))
     place = command.place
@@ -123,9 +123,9 @@ def _readable_paths(readable: tuple[Path, ...], hidden: tuple[Path, ...]) -> tup
 
 
 def _without(root: Path, hidden: Sequence[Path], listed: list[Path]) -> Iterator[Path]:
-    """Yield paths that make up a folder without what is hidden in it. Add the folders on the way to `listed`.
+    """Yield the paths that make up a folder without its hidden parts. Add the folders on the way to `listed`.
 
-    Rules hold for what a link leads to, so a link to a folder around something hidden counts as that folder.
+    Rules apply to the target of a link, so a link to a folder around something hidden counts as that folder.
     """
     real = root.resolve()
     if not any(path.is_relative_to(real) for path in hidden):
@@ -139,12 +139,12 @@ def _without(root: Path, hidden: Sequence[Path], listed: list[Path]) -> Iterator
 
 
 def has_landlock() -> bool:
-    """Return True if the kernel can keep a command of our own user from our files."""
+    """Return True if the kernel has Landlock, which keeps commands of our own user from our files."""
     return sys.platform == "linux" and bool(ctypes.CDLL(None).syscall(LANDLOCK_CREATE, None, 0, LANDLOCK_VERSION) > 0)
 
 
 def find_process() -> tuple[ProcessSandbox | None, str]:
-    """Return the sandbox as this machine permits it, or None; and a sentence about it."""
+    """Return the sandbox as this machine permits it, None if it permits none, and a sentence about it."""
     if not we_are_root():
         shares = "network" if has_landlock() else "files and network"
         return ProcessSandbox(private_mounts=False), f"the subject runs as you, and shares your {shares}"

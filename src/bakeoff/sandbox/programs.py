@@ -1,9 +1,9 @@
 """Find a program on this machine, and the paths that a sandbox must show so that it can run.
 
-Only what the program was installed with is shown. Never shown are the user's HOME, the current folder, and folders
-around them, wherever a program lies. Nor is a whole prefix: a program may lie in `~/bin`, and then the prefix is HOME.
-Of a folder that was made for an installation, its usual folders are shown; of any other, only interpreters, shared
-libraries and packages.
+Only the parts of the program's installation are shown. Never shown are the user's HOME, the current folder, and folders
+around them, wherever a program lies. A prefix is not shown as a whole either: a program may lie in `~/bin`, and then
+the prefix is HOME. Of a folder that was made for an installation, its usual folders are shown; of any other, only
+interpreters, shared libraries and packages.
 
 The environment of a command is built from an allow-list, because a deny-list would miss some API key.
 """
@@ -39,7 +39,7 @@ _VOLTA = "volta-shim"
 
 
 def is_private(path: Path) -> bool:
-    """Return True if a path is a home or the current folder, or lies around one, wherever its links lead."""
+    """Return True if a path, with links resolved, is a home or the current folder, or contains one of these."""
     real = path.resolve()
     return is_around_home(real) or Path().resolve().is_relative_to(real)
 
@@ -50,7 +50,7 @@ def is_around_home(real: Path) -> bool:
 
 
 def _homes() -> list[Path]:
-    """Return the homes that we know of: HOME may be set to another folder than the user's own."""
+    """Return the known homes: HOME may be set to another folder than the user's own."""
     homes = {os.path.expanduser("~"), "/root"}  # noqa: PTH111 - `Path.home` fails for a user without one
     for user in {os.getuid(), int(os.environ.get("SUDO_UID", os.getuid()))}:
         try:
@@ -62,7 +62,7 @@ def _homes() -> list[Path]:
 
 
 def check_shown(command: Command) -> None:
-    """Raise InfraError if a sandbox would show a home, what lies around it, or what lies around the current folder.
+    """Raise InfraError if a sandbox would show a home, a folder around one, or a folder around the current folder.
 
     Users may name folders around the current folder, but not a home.
     """
@@ -82,7 +82,7 @@ def check_shown(command: Command) -> None:
 
 
 def installation(prefix: Path) -> Iterator[Path]:
-    """Yield what programs that are installed below the prefix need of it."""
+    """Yield the parts of a prefix that programs installed below it need."""
     if prefix.is_relative_to("/usr"):
         return
     dedicated = is_managed(prefix) or any((prefix / marker).is_file() for marker in _MARKERS)
@@ -94,13 +94,13 @@ def installation(prefix: Path) -> Iterator[Path]:
 
 
 def packages(prefix: Path) -> Iterator[Path]:
-    """Yield the folders of packages below a prefix that cannot be shown itself."""
+    """Yield the package folders below a prefix that must not be shown as a whole."""
     for pattern in _PACKAGES:
         yield from (found for found in sorted(prefix.glob(pattern)) if _is_part(found, prefix, pattern))
 
 
 def homebrew(program: Path) -> Iterator[Path]:
-    """Yield what a program of Homebrew needs, and nothing for others. Its `etc` and `var` hold users' data."""
+    """Yield the paths that a program of Homebrew needs; none for others. Its `etc` and `var` hold users' data."""
     if CELLAR not in program.parts:
         return
     prefix = Path(*program.parts[: program.parts.index(CELLAR)])
@@ -119,7 +119,7 @@ def is_managed(prefix: Path) -> bool:
 
 
 def _is_part(found: Path, prefix: Path, pattern: str) -> bool:
-    """Return True if a path belongs to the installation. A link may lead out of it only to another of its kind."""
+    """Return True if a path belongs to the installation. A link out of it must lead to a file of the same kind."""
     real, kind = found.resolve(), pattern.rpartition("/")[2]
     if pattern == "bin/*" and not _INTERPRETER.fullmatch(found.name):
         return False
@@ -147,20 +147,20 @@ def program_path(program: str) -> str | None:
 
 
 def which(program: str) -> str | None:
-    """Return an absolute path: a relative one would be searched in the folder that the program is started in."""
+    """Return the absolute path of a program: a relative one would depend on the folder that the program starts in."""
     found = shutil.which(program)
     # Not resolved: a program may look for its files beside the link.
     return str(Path(found).absolute()) if found else None
 
 
 def is_shim(path: str) -> bool:
-    """Return True if the path is a script that looks for a version each time, in folders that no sandbox shows."""
+    """Return True if the path is a script that chooses a version at each start, in folders that no sandbox shows."""
     return Path(path).parent.name == "shims" or Path(path).resolve().name == _VOLTA
 
 
 @lru_cache(maxsize=256)
 def _behind(shim: str) -> str | None:
-    """Ask the version manager for the program. All managers with a folder of shims can be asked in the same way."""
+    """Return the path of the program that a shim starts, as its version manager reports it; None if it is unknown."""
     root, name = Path(shim).parent.parent, Path(shim).name
     manager = root.name.lstrip(".")
     asked = shutil.which(str(root / "bin" / manager)) or shutil.which(manager)
@@ -179,7 +179,7 @@ def program_roots(program: str) -> tuple[Path, ...]:
 
 
 def without_homes(roots: Iterable[Path]) -> tuple[Path, ...]:
-    """Return the roots; of a root that is HOME or the current folder, or lies around them, only its packages."""
+    """Return the roots; in place of a root that is or contains HOME or the current folder, return its packages."""
     return tuple(dict.fromkeys(shown for root in roots for shown in (packages(root) if is_private(root) else [root])))
 
 
@@ -206,14 +206,14 @@ def _roots(path: Path) -> Iterator[Path]:
 
 
 def interpreter_roots(program: str) -> tuple[Path, ...]:
-    """Return the paths that an interpreter needs: beyond those of another program, the packages beside it."""
+    """Return the paths that an interpreter needs: those of any program, and the packages beside it."""
     prefixes = dict.fromkeys(path.parent.parent for path in (Path(program), Path(program).resolve()))
     beside = [path for prefix in prefixes for path in installation(prefix)]
     return tuple(dict.fromkeys([Path(program), *program_roots(program), *beside]))
 
 
 def said_by(*argv: str, **where: Any) -> str | None:
-    """Return what a program on this machine prints; None where it fails."""
+    """Return the output of a program on this machine; None if it fails."""
     try:
         done = subprocess.run(
             argv, capture_output=True, stdin=subprocess.DEVNULL, timeout=_SECONDS, check=False, **where
@@ -238,9 +238,7 @@ def inherited(host: Mapping[str, str]) -> dict[str, str]:
 
 
 def search_path(host: Mapping[str, str]) -> str:
-    """Return a PATH with our Python and Node first. Relative entries are dropped: they would search the subject's
-    folder.
-    """
+    """Return a PATH with our Python and Node first, and without relative entries: they lead to the subject's folder."""
     return _with_ours_first(host.get("PATH", DEFAULT_PATH))
 
 
@@ -273,7 +271,7 @@ def environment(inside: Place, command: Command) -> dict[str, str]:
 
 
 def passed_on(command: Command) -> dict[str, str]:
-    """Return the language and time variables for a command: fixed ones if it is graded, else the host's."""
+    """Return the language and time variables for a command: fixed ones if it is graded, otherwise the host's."""
     return dict(FIXED) if command.graded else inherited(os.environ)
 
 

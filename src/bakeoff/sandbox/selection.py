@@ -47,7 +47,7 @@ def available() -> list[SandboxStatus]:
 
 
 def guarantees(sandbox: Sandbox) -> str:
-    """Describe the guarantees for commands of a sandbox; empty for `docker`, which has its own limits."""
+    """Describe how a sandbox limits commands; empty for `docker`, which has its own limits."""
     if isinstance(sandbox, ProcessSandbox):
         return f"{kernel_means().sentence()}; the network is this machine's"
     return kernel_means().sentence() if isinstance(sandbox, BubblewrapSandbox) else ""
@@ -81,7 +81,7 @@ def choose_sandbox(name: str = "auto", *, hidden: Iterable[Path] = ()) -> Sandbo
 
 
 def inside(sandbox: Sandbox, place: Place) -> Place:
-    """Return the place as the command sees it: at fixed paths, or as it is in the `process` sandbox."""
+    """Return the place as the command sees it: at fixed paths, or unchanged in the `process` sandbox."""
     if isinstance(sandbox, BubblewrapSandbox | DockerSandbox):
         return replace(INSIDE, uid=place.uid)
     return place

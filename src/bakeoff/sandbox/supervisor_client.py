@@ -55,7 +55,7 @@ BUSY = {errno.EAGAIN, errno.ETOOMANYREFS, errno.ENOBUFS}
 
 
 class ForkServerProcess:
-    """The process that supervisors are forked from."""
+    """The process that forks supervisors."""
 
     def __init__(self) -> None:
         self.connection, theirs = socket.socketpair()
@@ -98,7 +98,7 @@ class ForkServerProcess:
 
 
 class _ForkServers:
-    """The server of this process. A fork gets none of it: the server ends with the process that started it."""
+    """The fork server of this process. Forked processes do not inherit it: it ends with the process that started it."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -124,7 +124,7 @@ class _ForkServers:
                 self.server = None
 
     def forget(self) -> None:
-        """Close our copies of sockets after a fork, or commands of our parent would not end with it."""
+        """Close our copies of sockets after a fork; otherwise our parent's commands would not end with it."""
         self.lock = threading.Lock()
         for control in self.controls:
             control.close()
@@ -167,7 +167,7 @@ class Supervisor:
             self.control.send(word)
 
     async def end(self) -> None:
-        """Make it end its command, and wait until it has ended itself; kill it if it hangs."""
+        """Make it end its command, and wait until it has ended itself. Kill it if it hangs."""
         with contextlib.suppress(OSError):
             self.control.shutdown(socket.SHUT_WR)
         try:
@@ -202,7 +202,7 @@ async def start_supervisor(streams: Sequence[int]) -> Supervisor:
 
 @dataclass(frozen=True, slots=True)
 class CommandEnd:
-    """A command's result, and what the supervisor learned at the end."""
+    """A command's result, and the supervisor's findings at its end."""
 
     completed: CommandResult
     epilogue: Sequence[str] = ()
@@ -210,7 +210,7 @@ class CommandEnd:
 
 
 class SupervisorLost(InfraError):
-    """A supervisor ended without a report. `so_far` is what is known of its command."""
+    """A supervisor ended without a report. `so_far` holds the known part of the command's result."""
 
     def __init__(self, message: str, so_far: CommandResult) -> None:
         super().__init__(message)
@@ -218,7 +218,7 @@ class SupervisorLost(InfraError):
 
 
 def confined_rlimits(limits: Limits) -> dict[str, int]:
-    """Return rlimits for what happens between two checks, which are therefore wider than the limits themselves.
+    """Return rlimits that bound a command between two checks; they are wider than the limits themselves.
 
     The data segment is limited, not the address space: Node reserves far more of that than it ever uses.
     """
@@ -234,14 +234,14 @@ def confined_rlimits(limits: Limits) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class KernelMeans:
-    """Hold the means of this machine to limit a command, found by trying them."""
+    """The means of this machine to limit a command, as a supervisor's probe found them."""
 
     cgroup: Mapping[str, Any] | None  # where groups with limits of memory and processes can be made
     own_ipc: bool  # an IPC namespace of its own; as a user, inside a user namespace
     filters: bool  # seccomp
 
     def sentence(self) -> str:
-        """Say what holds here for commands in the `process` and `bwrap` sandboxes."""
+        """Return a sentence on how the kernel limits commands in the `process` and `bwrap` sandboxes here."""
         limits = "the kernel limits memory and processes (cgroup)"
         if not self.cgroup:
             limits = "memory is watched, and what is only in flight between processes is missed (no cgroup)"
@@ -275,7 +275,7 @@ def make_order(
 
     Args:
         command: The command, with its place, time and limits.
-        argv: What is really started, which may wrap the command. `FILTER_WORD` and `STATUS_WORD` stand in it for
+        argv: The program to start, which may wrap the command. `FILTER_WORD` and `STATUS_WORD` in it stand for
             descriptors.
         env: The whole environment.
         cwd: The folder to start in, as the started program sees it.
@@ -283,7 +283,7 @@ def make_order(
         mounts: The private view of the file system, None for the host's.
         system_read_only: Make everything read-only that the view does not bind as writable.
         access: Paths that can be read, listed and changed, where the kernel has Landlock.
-        epilogue: Commands that run after the command has ended, whatever became of it.
+        epilogue: Commands that run after the command has ended, however it ended.
     """
     place = command.place
     means = kernel_means() if confined else None
@@ -316,7 +316,7 @@ def make_order(
 
 @dataclass(frozen=True, slots=True)
 class SupervisedProcess:
-    """A command with open streams: its input and output, and at the end the report of its supervisor."""
+    """A running command with its streams, and at the end the report of its supervisor."""
 
     stdin: asyncio.StreamWriter
     stdout: asyncio.StreamReader
@@ -325,7 +325,7 @@ class SupervisedProcess:
     supervisor: Supervisor
 
     async def report(self) -> Report | None:
-        """Wait until nothing of the command is left; return None when the supervisor died without a report."""
+        """Wait until all processes of the command have ended. Return None if the supervisor died without a report."""
         return authentic(self.order, await self.supervisor.read())
 
     def say(self, word: bytes) -> None:
@@ -335,7 +335,7 @@ class SupervisedProcess:
 
 @contextlib.asynccontextmanager
 async def supervised_process(order: Order, *, limit: int = CHUNK) -> AsyncIterator[SupervisedProcess]:
-    """Run one order with streams to talk to it. The end of the block ends the command and all its processes.
+    """Run one order with open input and output. Leaving the block ends the command and all its processes.
 
     `limit` is the length of the longest line that can be read, in bytes.
     """
@@ -358,7 +358,7 @@ async def supervised_process(order: Order, *, limit: int = CHUNK) -> AsyncIterat
 
 
 def open_pipes(count: int) -> list[tuple[int, int]]:
-    """Open all of them, or none if there are not enough descriptors."""
+    """Open this many pipes, or none if there are not enough descriptors."""
     pipes: list[tuple[int, int]] = []
     try:
         while len(pipes) < count:
@@ -479,7 +479,7 @@ async def supervise(order: Order, command: Command) -> CommandEnd:
 
 
 def finish(order: Order, report: Report | None, output: _CommandOutput, seconds: float) -> CommandEnd:
-    """Return the end of a command, or raise `InfraError` if it was not run, or not ended, properly."""
+    """Return the end of a command. Raise `InfraError` if it was not run, or was not ended properly."""
     if report is None:
         left = "what it ran may still be running"
         if order["uid"] is not None:

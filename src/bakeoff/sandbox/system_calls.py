@@ -1,12 +1,11 @@
 """Choose the system calls that a command may not use, as a program for the kernel (seccomp).
 
-No command gets a way to look into other processes, none to the keys and programs that the kernel keeps, and none to new
-namespaces, where it would be root. If a graded command need not start processes, it cannot do that either; threads
-still work.
+No command can look into other processes, use the keys and programs that the kernel keeps, or enter new namespaces,
+where it would be root. A graded command that need not start processes cannot start any; threads still work.
 
 Two runs of graded code must not talk to each other. Both read the same files of the system, so graded commands get no
-locks, leases, hints and notifications on files, no look at which pages of a file are in memory, and no figures of the
-whole machine. Locks are answered as if they were taken, because honest programs lock files of their own.
+locks, leases, hints and notifications on files, cannot see which pages of a file are in memory, and get no figures of
+the whole machine. Locks are answered as if they were taken, because honest programs lock files of their own.
 """
 
 import ctypes
@@ -98,7 +97,7 @@ FS_IOC_FIEMAP = 0xC020660B  # where the disk has a file, which follows from what
 
 
 class Rule(NamedTuple):
-    """The answer to a system call: always, or if an argument passes the check against one of the values."""
+    """The answer to a system call: always, or only if an argument passes the check against one of the values."""
 
     call: str
     answer: int  # an error number; 0 says that it is done, and does nothing
@@ -110,12 +109,12 @@ class Rule(NamedTuple):
 
 
 def filter_of(command: Command, *, own_ipc: bool = True, counted: bool = True) -> bytes:
-    """Return the program that refuses system calls to a command; empty if the kernel has none.
+    """Return the program that refuses system calls to a command; empty if the kernel does not support one.
 
     Args:
         command: The command; graded ones are refused more.
-        own_ipc: Whether it has an IPC namespace of its own. Without one, what it leaves there would stay.
-        counted: Whether the kernel counts the memory of its buffers. Else it cannot make them larger.
+        own_ipc: True if it has an IPC namespace of its own. Otherwise its IPC objects would outlive it.
+        counted: True if the kernel counts the memory of its buffers. Otherwise it cannot enlarge them.
     """
     if not can_filter():
         return b""
@@ -125,7 +124,7 @@ def filter_of(command: Command, *, own_ipc: bool = True, counted: bool = True) -
 
 
 def can_filter() -> bool:
-    """Return True if the kernel takes such programs, and we know the numbers of its calls."""
+    """Return True if the kernel accepts such programs and the numbers of its calls are known."""
     return platform.machine() in MACHINES and kernel_filters()
 
 
@@ -140,7 +139,7 @@ def kernel_filters() -> bool:
 
 
 def rules_for(*, graded: bool, children: bool = True, own_ipc: bool = True, counted: bool = True) -> list[Rule]:
-    """Return the rules for a command, those of one call together."""
+    """Return the rules for a command, grouped by call."""
     rules = [Rule(name, errno.EPERM) for name in REFUSED]
     # The arguments of `clone3` cannot be checked. Without it, C libraries use `clone`, as on an older kernel.
     rules += [Rule("clone3", errno.ENOSYS), Rule("clone", errno.EPERM, 0, (NEW_NAMESPACES,), ANY_BIT)]
@@ -184,7 +183,7 @@ def refusing_program(
 
 
 def _checks(rule: Rule) -> Iterator[bytes]:
-    """Yield the instructions that give the answer if one of the values fits, and otherwise jump past it."""
+    """Yield the instructions that return the answer if one of the values matches, and otherwise jump past it."""
     if rule.level is not None:
         yield _load(ARGUMENTS_AT + 8)
         yield _instruction(EQUAL, rule.level, 0, len(rule.values) + 2)
@@ -196,7 +195,7 @@ def _checks(rule: Rule) -> Iterator[bytes]:
 
 
 def docker_profile() -> str:
-    """Return the rules for graded commands as a profile for container engines, which takes the place of their own.
+    """Return the rules for graded commands as a profile for container engines, which replaces their own profile.
 
     The rule for `fstatfs` is left out: engines call it themselves before they start the command.
     """

@@ -1,7 +1,7 @@
-"""Take files out of an untrusted folder: regular files with plain names, within limits. Everything else is refused.
+"""Collect files from an untrusted folder: regular files with plain names, within limits. All others are refused.
 
 Every folder is opened relative to its parent's descriptor without following links, and every file is checked again
-through its own descriptor after it is opened. Renaming things meanwhile therefore gains nothing.
+through its own descriptor after it is opened. Renaming files meanwhile therefore gains nothing.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ from bakeoff._kernel.text import escaped
 from bakeoff.errors import InfraError, SubjectError
 
 PLACE_PREFIX = "bakeoff-place-"
-"""Starts the name of the folder around the private folders of a trial."""
+"""The prefix of the folder that contains the private folders of a trial."""
 
 MAX_FOLDERS_DEEP = 64
 MAX_ENTRIES = 200_000
@@ -44,7 +44,7 @@ KINDS = (
 
 @dataclass(frozen=True, slots=True)
 class TakenFiles:
-    """The files that were taken, by their path with forward slashes, and why others were refused."""
+    """The files that were taken, and the reasons for refused ones, both by path with forward slashes."""
 
     files: dict[str, bytes]
     refused: dict[str, str]  # the paths are safe to print
@@ -168,7 +168,7 @@ def translate_component(part: str) -> str:
 
 @contextlib.contextmanager
 def open_folder(root: Path) -> Iterator[int]:
-    """Open a folder. If a command has locked, removed or replaced a folder of its place, the subject is to blame."""
+    """Open a folder. The subject is to blame if a command has locked, removed or replaced a folder of its place."""
     descriptor = open_unlocked(root)
     try:
         yield descriptor
@@ -177,7 +177,7 @@ def open_folder(root: Path) -> Iterator[int]:
 
 
 def open_unlocked(root: Path) -> int:
-    """Return a descriptor of a folder; if it belongs to a place, its owner can enter it again."""
+    """Return a descriptor of a folder. If the folder belongs to a place, first let its owner enter it again."""
     of_a_place = root.parent.name.startswith(PLACE_PREFIX)
     try:
         if of_a_place:
@@ -189,7 +189,7 @@ def open_unlocked(root: Path) -> int:
 
 
 def unlock_folder(root: Path) -> None:
-    """Give a folder back the mode that it was made with, without following a link that has taken its place."""
+    """Restore the original mode of a folder, without following a link that has taken its place."""
     if sys.platform != "linux":
         return
     descriptor = os.open(root, os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -273,7 +273,7 @@ def _open(search: _FileSearch, folder: int, name: str, path: str, found: os.stat
 
 @contextlib.contextmanager
 def open_below(root: int, path: str) -> Iterator[int]:
-    """Open one file for reading. `root` is the descriptor of an open folder. Raise `OSError` if not a plain file."""
+    """Open one plain file for reading; raise `OSError` for any other. `root` is the descriptor of an open folder."""
     *folders, name = path.split("/")
     with contextlib.ExitStack() as opened:
         folder = root
@@ -293,7 +293,10 @@ def _check_plain(path: str, found: os.stat_result) -> None:
 
 
 def not_plain(found: os.stat_result) -> str:
-    """Return why a file cannot be taken: it is a link, a device or the like, or has a second name. Empty if it can."""
+    """Return the reason why a file cannot be taken: it is a link, a device or the like, or has a second name.
+
+    Empty if it can be taken.
+    """
     for is_kind, why in KINDS:
         if is_kind(found.st_mode):
             return why
@@ -329,8 +332,8 @@ def _read(descriptor: int, size: int) -> bytes | None:
 def write_below(root: int, path: str, content: bytes, mode: int, owner: int | None = None) -> str:
     """Write beside the target and rename over it, so that a link at the target is replaced and not followed.
 
-    `root` is the descriptor of an open folder; new files and folders are given to `owner`. Returns what went wrong, or
-    an empty text.
+    `root` is the descriptor of an open folder; new files and folders are given to `owner`. Returns the problem, or an
+    empty text.
     """
     *folders, name = path.split("/")
     with contextlib.ExitStack() as opened:

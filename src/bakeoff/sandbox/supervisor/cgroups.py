@@ -1,8 +1,8 @@
-"""Put a command into a control group of its own, where this process may make one: the kernel then keeps its limits.
+"""Put a command into a control group of its own if this process may make one: the kernel then enforces its limits.
 
 Version 2 has one folder per group, version 1 one per controller. The group is made below our own, or beside it where
-version 2 permits no other place, so that limits of ours still hold. Its name says which supervisor it belongs to: the
-next Bakeoff process removes the groups of supervisors that are gone.
+version 2 permits no other place, so that limits of ours still apply. Its name identifies its supervisor: the next
+Bakeoff process removes the groups of supervisors that are gone.
 """
 
 import os
@@ -18,7 +18,7 @@ REMOVE_SECONDS = 2.0  # the kernel takes a moment to notice that a group is empt
 
 
 def start_time(pid: int) -> str:
-    """Return when a process began, which tells it from a later one with the same pid; empty if it has ended."""
+    """Return the start time of a process, which tells it from later ones with the same pid; empty if it has ended."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return file.read().rsplit(b")", 1)[1].split()[19].decode()
@@ -69,7 +69,7 @@ class Cgroup:
             write(f"{folder}/cgroup.procs", "0")
 
     def ran_out_of_memory(self) -> bool:
-        """Tell whether the kernel has killed a process of the group, or refused a connection, for lack of memory."""
+        """Return True if the kernel has killed a process of the group, or refused a connection, for lack of memory."""
         group = self.folders["memory"]
         if self.version == 1:
             # Connections wait for ever where no memory is left for them; no process is ended for that.
@@ -77,7 +77,7 @@ class Cgroup:
         return has_killed(f"{group}/memory.events")
 
     def remove(self) -> None:
-        """Kill what is left in the group, and remove it.
+        """Kill the remaining processes of the group, and remove it.
 
         A group that cannot be removed is left to the next Bakeoff process.
         """
@@ -85,7 +85,7 @@ class Cgroup:
 
 
 def has_killed(path: str) -> bool:
-    """Tell whether the kernel has killed a process of the group. False if the file cannot be read."""
+    """Return True if the kernel has killed a process of the group; False if the file cannot be read."""
     try:
         with open(path, encoding="ascii") as file:
             return any(line.startswith("oom_kill ") and line.split()[1] != "0" for line in file)
@@ -103,7 +103,7 @@ def number_in(path: str) -> int:
 
 
 def remove_groups(folders: set[str]) -> None:
-    """Kill what is left in the groups, and remove them."""
+    """Kill the remaining processes of the groups, and remove them."""
     give_up = time.monotonic() + REMOVE_SECONDS
     for folder in folders:
         while True:
@@ -191,7 +191,7 @@ def own_folder(mounted: tuple[str, str], path: str) -> str:
 
 
 def upwards(mounted: tuple[str, str], path: str) -> list[str]:
-    """Return our group and those around it that pass the controllers on. A group with processes of its own cannot."""
+    """Return our group and those around it that delegate the controllers. A group with processes of its own cannot."""
     folder, point = own_folder(mounted, path), mounted[1]
     found = []
     while folder.startswith(point):
@@ -206,7 +206,7 @@ def upwards(mounted: tuple[str, str], path: str) -> list[str]:
 
 
 def works(version: int, parents: dict[str, str]) -> bool:
-    """Try to make a group and to join it, in a process that ends at once."""
+    """Return True if a group can be made and joined. This is tried in a process that ends at once."""
     if not all(os.access(parent, os.W_OK) for parent in parents.values()):
         return False
     pid = os.fork()

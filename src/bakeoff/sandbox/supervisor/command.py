@@ -74,7 +74,7 @@ def carry_out(order: Order, control: int) -> dict[str, Any]:
 
 
 def hold(root: str) -> None:
-    """Keep a place's user from being given out again until we have ended: we kill all processes of that user."""
+    """Lock a place so that its user is not leased again before we end: we kill all processes of that user."""
     try:
         fcntl.flock(os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW), fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError as problem:
@@ -111,7 +111,7 @@ def carry_out_in(cgroup: Cgroup | None, order: Order, control: int, reaper: Reap
 
 
 def watch_of_memory(order: Order, cgroup: Cgroup | None, ipc_lists: list[int]) -> Watch | None:
-    """Return the memory watch for a command on this machine; None if none is needed."""
+    """Return the memory watch for a command on this machine; None if it needs none."""
     if cgroup is not None:
         return CgroupWatch(cgroup)
     if order["owner"] is not None:
@@ -120,7 +120,7 @@ def watch_of_memory(order: Order, cgroup: Cgroup | None, ipc_lists: list[int]) -
 
 
 def offer_filter(order: Order) -> None:
-    """Let a wrapper such as bubblewrap read the filter, because it could not work under the filter itself."""
+    """Pass the filter to a wrapper such as bubblewrap, which could not work under the filter itself."""
     if order["filter_word"] not in order["argv"]:
         return
     reading, writing = os.pipe()
@@ -132,7 +132,7 @@ def offer_filter(order: Order) -> None:
 
 
 def watch(order: Order, control: int, reaper: Reaper, memory: Watch | None, started: float) -> str:
-    """Wait until the command ends ('exited') or has to be ended, and return the reason."""
+    """Wait until the command ends by itself ('exited') or has to be ended, and return the reason."""
     deadline = started + order["seconds"]
     disk = DiskWatch(order["watched"], order["owner"], order["disk"])
     poller = select.poll()

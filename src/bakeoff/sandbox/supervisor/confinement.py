@@ -30,7 +30,7 @@ Order = dict[str, Any]
 
 
 class SetUpFailed(Exception):
-    """The command could not be started as ordered, through no fault of its own."""
+    """The command could not be started as ordered, and is not to blame."""
 
 
 def start(order: Order, control: int, cgroup: Cgroup | None) -> tuple[int, list[int]]:
@@ -80,7 +80,7 @@ def become(order: Order, channel: socket.socket, cgroup: Cgroup | None) -> NoRet
 
 
 def confine(order: Order) -> None:
-    """Take away what the command must not have. Each step needs rights that a later one drops: keep their order."""
+    """Drop the command's rights. Each step needs rights that a later one drops: keep their order."""
     os.setsid()
     for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
@@ -107,7 +107,7 @@ def confine(order: Order) -> None:
 
 
 def refuse_system_calls(program: bytes) -> None:
-    """Have the kernel check each system call from here on; see `system_calls.py`."""
+    """Make the kernel check every system call from now on; see `system_calls.py`."""
     instructions = ctypes.create_string_buffer(program, len(program))
     packed = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(instructions))
     mode = ctypes.c_ulong(kernel.SECCOMP_MODE_FILTER)
@@ -116,7 +116,7 @@ def refuse_system_calls(program: bytes) -> None:
 
 
 def drop_to(uid: int) -> None:
-    """Become a user that owns nothing, irrevocably."""
+    """Irrevocably become a user that owns nothing."""
     for capability in range(64 if kernel.LINUX else 0):
         try:
             kernel.prctl(kernel.PR_CAPBSET_DROP, capability)
@@ -130,7 +130,7 @@ def drop_to(uid: int) -> None:
 def restrict_access(rules: dict[str, Any]) -> None:
     """Restrict the command to these files if the kernel has Landlock, which needs no privileges.
 
-    The command can also no longer look into processes outside, signal them, or reach their abstract sockets. The
+    The command also cannot look into outside processes, signal them, or reach their abstract sockets any more. The
     network is left alone: honest tests start servers on loopback.
     """
     version = kernel.libc.syscall(kernel.LANDLOCK_CREATE, None, 0, kernel.LANDLOCK_VERSION)
@@ -155,7 +155,7 @@ def restrict_access(rules: dict[str, Any]) -> None:
 
 
 def allow_beneath(ruleset: int, path: str, rights: int) -> None:
-    """Allow the rights on a path and everything below it. A path that is not there is left out."""
+    """Allow the rights on a path and everything below it. A missing path is left out."""
     try:
         beneath = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:
@@ -169,9 +169,9 @@ def allow_beneath(ruleset: int, path: str, rights: int) -> None:
 
 
 def own_ipc(kept: list[str]) -> list[int]:
-    """Enter a new IPC namespace, so that what is left in it ends with it. Return descriptors of its lists.
+    """Enter a new IPC namespace, whose contents end with it. Return descriptors of its lists.
 
-    An ordinary user gets shared memory of its own, too, in which the `kept` folders are seen where they are.
+    An ordinary user also gets private shared memory, in which the `kept` folders keep their paths.
     """
     if os.geteuid() == 0:
         kernel.unshare(kernel.CLONE_NEWIPC)
@@ -198,7 +198,7 @@ def own_shared_memory(kept: list[str]) -> None:
 
 
 def can_own_ipc() -> bool:
-    """Try it in a process that ends at once."""
+    """Return True if a process can enter a new IPC namespace. This is tried in a process that ends at once."""
     pid = os.fork()
     if pid == 0:
         try:
@@ -210,9 +210,7 @@ def can_own_ipc() -> bool:
 
 
 def arrange_mounts(steps: list[dict[str, Any]], *, system_read_only: bool) -> None:
-    """Carry out the steps of a plan of mounts (`sandbox/mounts.py`), shallow paths first, in a mount namespace of our
-    own.
-    """
+    """Set up planned mounts (`sandbox/mounts.py`), shallow paths first, in a mount namespace of our own."""
     kernel.unshare(kernel.CLONE_NEWNS)
     kernel.mount("none", "/", None, kernel.MS_REC | kernel.MS_PRIVATE)
     if system_read_only:

@@ -1,4 +1,4 @@
-"""End a command with everything that it started, and learn how it ended."""
+"""End a command with everything that it started, and find out how it ended."""
 
 import os
 import select
@@ -14,7 +14,7 @@ EPILOGUE_PAUSE = 0.5  # an engine that was asked for a container just before its
 
 
 class ChildWatch:
-    """A pipe that can be read when a child has ended, and what the ended children leave to be learned."""
+    """A pipe that becomes readable when a child has ended, and hooks that learn how each child ended."""
 
     def __init__(self) -> None:
         self.woken, self.waker = os.pipe()
@@ -39,7 +39,7 @@ class ChildWatch:
             self.ended(pid, status, usage.ru_maxrss)
 
     def ended(self, pid: int, status: int, peak: int) -> None:
-        """Take note of the end of a child. `peak` is the most memory that it had, in the kernel's unit."""
+        """Handle the end of a child. `peak` is its maximum memory, in the kernel's unit."""
         raise NotImplementedError
 
 
@@ -59,7 +59,7 @@ class Reaper(ChildWatch):
 
 
 def end_everything(uid: int | None, reaper: Reaper) -> bool:
-    """Kill until nothing is left; return False when a process does not die."""
+    """Kill all processes of the command; return False if one does not die."""
     give_up = time.monotonic() + KILL_SECONDS
     poller = select.poll()
     poller.register(reaper.woken, select.POLLIN)
@@ -83,7 +83,7 @@ def end_everything(uid: int | None, reaper: Reaper) -> bool:
 
 
 def kill_all_of(uid: int) -> None:
-    """Kill all processes of a user with one system call, made as that user. A fork bomb cannot outrun it."""
+    """Kill all processes of a user with one system call, made as that user, so that a fork bomb cannot outrun it."""
     helper = os.fork()
     if helper == 0:
         try:

@@ -1,12 +1,11 @@
 """Fork a supervisor for each command. One such server per Bakeoff process saves each command a start of Python.
 
-It is started with the standard library only and with next to no environment, and neither it nor its supervisors can be
-opened by other processes of the same user. Each request is one byte with four descriptors: the control socket of a
-command, and its standard input, output and error.
+The server uses only the standard library and next to no environment. Other processes of the same user can open neither
+it nor its supervisors. Each request is one byte with four descriptors: the control socket of a command, and its
+standard input, output and error.
 
-The server is a subreaper, so that whatever a killed supervisor leaves behind becomes its child, and is ended. It ends
-itself when Bakeoff closes the connection or dies. Supervisors do not depend on it: each is told by its own control
-socket.
+The server is a subreaper: the processes of a killed supervisor become its children, and it ends them. It ends itself
+when Bakeoff closes the connection or dies. Supervisors do not depend on it: each listens to its own control socket.
 """
 
 import gc
@@ -39,7 +38,7 @@ def main(connection: int) -> None:
 
 
 class ForkServer(ChildWatch):
-    """Takes requests until Bakeoff ends."""
+    """Serves requests until Bakeoff ends."""
 
     def __init__(self, requests: socket.socket) -> None:
         super().__init__()
@@ -50,7 +49,7 @@ class ForkServer(ChildWatch):
     def run(self) -> None:
         """Fork a supervisor for each request, until the Bakeoff process closes its end of the socket.
 
-        Signals of ended children also wake the loop, to collect them and to end what they left behind.
+        Signals of ended children also wake the loop, which then ends the processes that they left behind.
         """
         poller = select.poll()
         poller.register(self.requests, select.POLLIN)
@@ -75,7 +74,7 @@ class ForkServer(ChildWatch):
                 os.close(descriptor)
 
     def become_supervisor(self, control: int, *streams: int) -> None:
-        """Supervise one command in the forked child. Never returns: the process ends here, whatever happens."""
+        """Supervise one command in the forked child. Never returns: the process ends here even after an error."""
         try:
             signal.set_wakeup_fd(-1)
             for descriptor in (self.requests.detach(), self.woken, self.waker):
@@ -95,7 +94,7 @@ class ForkServer(ChildWatch):
             self.has_orphans |= status != 0
 
     def end_orphans(self) -> None:
-        """End what killed supervisors leave behind."""
+        """Kill the processes that killed supervisors have left behind."""
         orphans = [pid for pid in children_of(os.getpid()) if pid not in self.supervisors]
         self.has_orphans = bool(orphans)  # the end of each wakes us again, and then we look for its children
         for pid in [pid for orphan in orphans for pid in (orphan, *tree_below(orphan))]:

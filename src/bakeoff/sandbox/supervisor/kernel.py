@@ -41,7 +41,7 @@ def mount(source: str, target: str, kind: str | None, flags: int, data: str | No
 
 
 def set_mount_flags(path: str, *, on: int = 0, off: int = 0, everything_below: bool = False) -> None:
-    """Switch attributes of a mount on and off, such as read-only, if wanted with all mounts below it."""
+    """Switch attributes of a mount, such as read-only, on and off; optionally for all mounts below it too."""
     attributes = (ctypes.c_uint64 * 4)(on, off, 0, 0)
     flags = AT_RECURSIVE if everything_below else 0
     where = os.fsencode(path)
@@ -51,7 +51,7 @@ def set_mount_flags(path: str, *, on: int = 0, off: int = 0, everything_below: b
 
 
 def device_of_memory_files() -> int:
-    """Return the device of files that are never on a disk."""
+    """Return the device number of files that exist only in memory; −1 where there is no such device."""
     if not LINUX:
         return -1
     file = os.memfd_create("any")
@@ -93,7 +93,7 @@ def tree_below(root: int) -> list[int]:
 
 
 def processes_of(uid: int) -> int:
-    """Count the threads that the user has already, because the limit on processes includes them."""
+    """Count the threads that the user already has, because the limit on processes includes them."""
     return sum(threads_if_of(uid, pid) for pid in all_pids())
 
 
@@ -108,7 +108,7 @@ def all_pids() -> list[str]:
 
 
 def threads_if_of(uid: int, pid: str) -> int:
-    """Return how many threads a process has if it belongs to a user and is not dead, else 0."""
+    """Return the number of threads of a process that belongs to a user and is alive, otherwise 0."""
     try:
         with open(f"/proc/{pid}/status", "rb") as file:
             lines = dict(line.split(b":", 1) for line in file if b":" in line)

@@ -1,8 +1,8 @@
 """Watch the disk use of a command's folders, and its memory where no cgroup limits it.
 
-The supervisor's loop asks each watch `over(now)` when its time `due` has come, and `over_at_the_end` when the command
-has ended. Times are those of `time.monotonic`. Each watch chooses `due` so that a command cannot use much more than its
-limit between two looks, and so that looking takes a small share of the processor's time.
+The supervisor's loop calls `over(now)` of each watch when its time `due` has come, and `over_at_the_end` when the
+command has ended. Times are those of `time.monotonic`. Each watch chooses `due` so that a command cannot use much more
+than its limit between two checks, and so that checking takes a small share of the processor's time.
 """
 
 import errno
@@ -32,7 +32,7 @@ FILLED_PER_SECOND = (5 << 30) * (os.cpu_count() or 1)  # of memory, by a command
 
 
 class DiskWatch:
-    """Checks the tree in slices, and at once when the file system loses more space than the limit leaves.
+    """Checks the tree in slices, and at once if the free space shrinks by more than the limit still allows.
 
     Args:
         roots: the folders whose contents count together.
@@ -57,16 +57,16 @@ class DiskWatch:
         return 0.0 if self.scan is not None else min(self.scan_due, self.look_due)
 
     def plan_look(self, now: float) -> None:
-        """Look at the free space before a command could have written half of what it has left."""
+        """Schedule the next check of the free space before a command could have written half of what is left."""
         self.look_due = now + max(TICK, (self.limit - self.known) / 2 / WRITTEN_PER_SECOND)
 
     def free(self) -> int:
-        """Return the free bytes of the file system. Other programs change them, too: they are only a hint."""
+        """Return the free bytes of the file system. They are only a hint, because other programs change them too."""
         found = os.statvfs(self.roots[0])
         return found.f_bfree * found.f_frsize
 
     def over(self, now: float) -> bool:
-        """Tell whether the limit is known to be exceeded. A large tree is checked over several calls."""
+        """Return True if the limit is known to be exceeded. A large tree is checked over several calls."""
         if self.scan is None:
             if now < self.due:
                 return False
@@ -82,7 +82,7 @@ class DiskWatch:
         self.scan, self.seen, self.spent = disk_use(self.roots, self.owner, self.limit), 0, 0.0
 
     def advance(self, until: float) -> bool:
-        """Continue the check until a time, and tell whether it has found more than the limit."""
+        """Continue the check until a time, and return True if it has found more than the limit."""
         started = time.monotonic()
         assert self.scan is not None
         for used in self.scan:
@@ -99,7 +99,7 @@ class DiskWatch:
         return False
 
     def over_at_the_end(self) -> bool:
-        """Tell whether the ended command exceeded the limit.
+        """Return True if the ended command exceeded the limit.
 
         The tree is checked once more only if a writer may have hit its file size limit between two checks.
         """
@@ -146,7 +146,7 @@ def entry_bytes(entry: os.DirEntry[str], linked: set[tuple[int, int]], queue: li
 
 
 def unlinked_bytes(pid: int, seen: set[tuple[int, int]]) -> int:
-    """Return the size of files that were deleted while open, which take space and show up nowhere else."""
+    """Return the size of files that were deleted while open: they still take space and appear in no folder."""
     used = 0
     for found in opened_by(pid):
         identity = (found.st_dev, found.st_ino)
@@ -170,7 +170,7 @@ def opened_by(pid: int) -> Iterator[os.stat_result]:
 
 
 def mapped_bytes(pid: int, device: int, seen: set[tuple[int, int]]) -> int:
-    """Return the size of deleted files on a device that a process has mapped but no longer open."""
+    """Return the size of deleted files on a device that a process has mapped but no longer holds open."""
     sizes: dict[tuple[int, int], int] = {}
     try:
         with open(f"/proc/{pid}/maps", "rb") as file:
@@ -188,14 +188,14 @@ def mapped_bytes(pid: int, device: int, seen: set[tuple[int, int]]) -> int:
 
 
 class MemoryWatch:
-    """Checks the memory before a command could have filled half of what it has left."""
+    """Checks the memory before a command could have filled half of the rest of its limit."""
 
     def __init__(self, limit: int, ipc_lists: list[int] | None = None) -> None:
         self.limit, self.ipc_lists = limit, ipc_lists or []
         self.due = 0.0
 
     def over(self, now: float) -> bool:
-        """Tell whether the processes hold more than the limit. Always False where there is no /proc.
+        """Return True if the processes hold more than the limit; always False without /proc.
 
         Shared pages first count for every process. Only if that is too much are they divided, which is slow.
         """
@@ -210,12 +210,12 @@ class MemoryWatch:
         return left < 0
 
     def over_at_the_end(self, peak_bytes: int) -> bool:
-        """Tell whether the command exceeded the limit between two looks, by the kernel's record of its peak."""
+        """Return True if the command exceeded the limit between two checks, by the kernel's record of its peak."""
         return peak_bytes > self.limit
 
 
 class CgroupWatch:
-    """Notices that the kernel has ended a process, because its control group was out of memory."""
+    """Notices that the kernel has killed a process because its control group was out of memory."""
 
     def __init__(self, cgroup: Cgroup) -> None:
         self.cgroup = cgroup
@@ -233,7 +233,7 @@ class CgroupWatch:
 
 
 class ConnectionWatch:
-    """Watches the memory in TCP connections of a container. Control groups of version 1 count everything else."""
+    """Watches the memory in TCP connections of a container, which control groups of version 1 do not count."""
 
     def __init__(self, limit: int, owner: int) -> None:
         self.limit, self.owner = limit, owner
