@@ -1,1 +1,1 @@
-"""Models: any provider by name, what a call costs, how it is limited, and how it is replayed."""
+"""Models: every provider by name, the cost of calls, their limits, and their replay."""

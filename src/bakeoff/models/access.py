@@ -1,4 +1,4 @@
-"""Call a model of a provider: check before a run that it can be called, and open what the call needs."""
+"""Call a model of a provider: check before a run that it can be called, and open its client or server."""
 
 import asyncio
 import warnings
@@ -68,7 +68,10 @@ def _address_problem(provider: Provider, environment: Mapping[str, str]) -> str 
 
 
 def _unknown_model(name: ModelName, provider: Provider, environment: Mapping[str, str]) -> str | None:
-    """Look the model up in the gateway's list. Fetch a new list if the stored one lacks the model."""
+    """Return the problem with a model that is not in the gateway's list; None if it is, or if the list is unavailable.
+
+    Fetch a new list if the stored one lacks the model.
+    """
     if name.provider != GATEWAY or provider.wire == "custom":
         return None
     try:
@@ -103,7 +106,7 @@ class OpenProvider:
         self._models: dict[str, Model] = {}
 
     def rebuild(self, build: Callable[[str], Model]) -> None:
-        """Use another way to build models from now on, because the address changed."""
+        """Replace the function that builds models, because the address changed."""
         self._build = build
         self._models.clear()
 
@@ -115,7 +118,7 @@ class OpenProvider:
 
     @asynccontextmanager
     async def in_order(self, name: str, clock: Clock) -> AsyncIterator[None]:
-        """Let the first call of a model end before others begin, so that a wrong key is refused once and not often."""
+        """Let the first call of a model end before others begin, so that a wrong key is refused only once."""
         if not self._first_alone:
             yield
             return
@@ -156,7 +159,7 @@ class ProviderAccess:
     first_alone: bool = False  # the first call of each model ends before others begin
 
     def lacks(self) -> list[str]:
-        """Return what is missing before the model can be asked."""
+        """Return the reasons why the model cannot be called yet."""
         return what_is_missing(self.name, self.provider, self.environment)
 
     def secrets(self) -> dict[str, str]:

@@ -72,7 +72,7 @@ class Answer:
 
 
 class RecordedCall(Recording):
-    """A model call and its answer, as pydantic-ai writes it to JSON."""
+    """A model call and its answer, as pydantic-ai serialises it to JSON."""
 
     case: str
     answer: dict[str, Any]
@@ -101,7 +101,7 @@ class RecordedCall(Recording):
 
 @dataclass(slots=True)
 class Caller:
-    """Call one model for one trial."""
+    """Calls one model for one trial."""
 
     name: ModelName
     provider: OpenProvider | None  # None: only recordings may answer
@@ -236,7 +236,7 @@ def _response_attributes(response: ModelResponse) -> Attributes:
 
 
 def sendable(response: ModelResponse) -> ModelResponse:
-    """Return the response so that it can be stored and sent back to the provider.
+    """Return the response in a form that can be stored and sent back to the provider.
 
     Lone surrogates are escaped. Tool arguments with NaN or infinity become a text under `INVALID_JSON_KEY`.
     """
@@ -249,7 +249,7 @@ def sendable(response: ModelResponse) -> ModelResponse:
 
 
 def _changes(part: ModelResponsePart) -> dict[str, Any]:
-    """Return the fields of a part that need another value."""
+    """Return new values for the fields of a part that must be changed."""
     given = {name: getattr(part, name, None) for name in ("content", "tool_name", "tool_call_id")}
     wanted = {name: clean(value) for name, value in given.items() if isinstance(value, str | dict)}
     if isinstance(part, ToolCallPart):
@@ -273,7 +273,7 @@ def _sendable_arguments(part: "ToolCallPart[Any]") -> str | dict[str, Any] | Non
 def trial_error(
     error: ai.AgentRunError | ai.UserError, model: str, keys: Sequence[str] = (), messages: Sequence[ModelMessage] = ()
 ) -> TrialError | ProviderBusy:
-    """Return what a provider's error means for the trial. `keys` are the variables that may hold its key.
+    """Return the error of a trial that a provider's error stands for. `keys` are the variables that may hold its key.
 
     `ProviderBusy` may pass. A request that is refused for its size, one that is refused for what the model itself has
     written into it, and an answer that takes too long are the subject's failure. Everything else is the provider's
@@ -317,7 +317,7 @@ def _is_too_large(error: ai.AgentRunError | ai.UserError, messages: Sequence[Mod
 
 
 def _words(body: object) -> str:
-    """Return the provider's words, without fields that may repeat the request."""
+    """Return the provider's message, without fields that may repeat the request."""
     inner = body.get("error", body) if isinstance(body, dict) else body
     if not isinstance(inner, dict):
         return inner if isinstance(inner, str) else ""
@@ -325,14 +325,14 @@ def _words(body: object) -> str:
 
 
 def characters_of(messages: Sequence[ModelMessage]) -> int:
-    """Return the size of a conversation, about."""
+    """Return the approximate size of a conversation, in characters."""
     return sum(
         len(str(getattr(part, "content", None) or getattr(part, "args", ""))) for one in messages for part in one.parts
     )
 
 
 def _refused_key(error: ai.ModelHTTPError, model: str, keys: Sequence[str]) -> str:
-    """Return what to check when a provider refuses a key, and the provider's words."""
+    """Return advice for a key that a provider refuses, with the provider's message."""
     provider, _, name = model.partition(":")
     key = " or ".join(keys) or "its key"
     check = f"check {key}" if error.status_code == 401 else f"{key} may not use {name or model}"
@@ -343,7 +343,7 @@ def _refused_key(error: ai.ModelHTTPError, model: str, keys: Sequence[str]) -> s
 
 
 def _connection_problem(error: ai.ModelConnectionError) -> str:
-    """Return what the connection failed with. SDKs say no more than "Connection error."."""
+    """Return the cause of a connection error. SDKs only say "Connection error."."""
     cause: BaseException = error
     while (inner := cause.__cause__ or cause.__context__) is not None:
         cause = inner
@@ -353,7 +353,7 @@ def _connection_problem(error: ai.ModelConnectionError) -> str:
 
 
 def refusal(error: ai.AgentRunError | ai.UserError) -> str | None:
-    """Return the provider's words if it refused to pass the prompt to the model. That counts as an answer."""
+    """Return the provider's message if it refused to pass the prompt to the model. That counts as an answer."""
     if not isinstance(error, ai.ModelRequestRejectedError) or error.provider_error_code not in _REFUSAL_CODES:
         return None
     said = error.body.get("message") if isinstance(error.body, dict) else None

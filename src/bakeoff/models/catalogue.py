@@ -16,7 +16,7 @@ _OUR_NAMES = {"x-ai": "xai"}  # providers that have another name in genai-prices
 
 @dataclass(frozen=True, slots=True)
 class ListedModel:
-    """A model, the source that lists it, and what is known about it."""
+    """A model, the source that lists it, and the known facts about it."""
 
     provider: str
     model: str
@@ -73,7 +73,7 @@ def _gateway_rows(gateway: GatewayModels | None) -> Iterator[ListedModel]:
 
 
 def priced_model(name: str, gateway: GatewayModels | None) -> ListedModel | None:
-    """Return the price that a run would use, as far as it is known without the network."""
+    """Return the model with the price that a run would use, as far as it is known without the network."""
     chosen = _meant(name)
     if chosen is not None and chosen.provider == LOCAL:
         check_name(chosen.model)
@@ -84,7 +84,7 @@ def priced_model(name: str, gateway: GatewayModels | None) -> ListedModel | None
 
 
 def _meant(name: str) -> ModelName | None:
-    """Return the model that a name means; the provider may be left out where it is clear."""
+    """Return the model that a name stands for; the provider may be left out if it is unambiguous."""
     if ":" in name or "/" in name:
         return parse_model_name(name)
     provider = genai_provider_of(name)

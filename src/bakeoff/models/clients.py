@@ -117,7 +117,7 @@ def preload(provider: Provider) -> None:
 
 
 REQUIRE_FINISH_REASON = OpenAIModelProfile(openai_chat_streaming_requires_finish_reason=True)
-"""A stream without a finish reason was cut off. Half an answer must not be scored as a whole one."""
+"""The profile that treats a stream without a finish reason as cut off: half an answer must not be scored."""
 
 
 class _Stream(OpenAIStreamedResponse):
@@ -127,7 +127,7 @@ class _Stream(OpenAIStreamedResponse):
 
 
 class ChatModel(OpenAIChatModel):
-    """Ignore a usage that makes no sense, and refuse an answer without choices."""
+    """A chat model that ignores implausible usage, and refuses an answer without choices."""
 
     @property
     def _streamed_response_cls(self) -> type[OpenAIStreamedResponse]:
@@ -141,7 +141,7 @@ class ChatModel(OpenAIChatModel):
 
 
 def _without_choices(response: chat.ChatCompletion) -> str:
-    """Describe what the provider sent instead of an answer, its own error first, without empty parts."""
+    """Describe the provider's reply in place of an answer: its own error first, without empty parts."""
     sent = response.model_dump(mode="json", exclude_none=True, warnings=False)
     error = sent.pop("error", None)
     found = error.get("message") if isinstance(error, dict) else error

@@ -134,7 +134,7 @@ async def _run_tools(
 
 
 async def use_tool(part: ToolCallPart, tool: Tool | None, *, over: bool, known: dict[str, Tool]) -> ToolCall:
-    """Run one call. The model is told of its own mistakes; other errors end the trial."""
+    """Run one call. Mistakes of the model become the result that it sees; other errors end the trial."""
     called = ToolCall(name=part.tool_name, id=part.tool_call_id, started=time(), arguments=_given(part))
     if tool is None:
         reason = "the attempt was over" if over else f"there is no such tool; there are {', '.join(known) or 'none'}"

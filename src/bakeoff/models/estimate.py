@@ -1,4 +1,4 @@
-"""Estimate costs: of a plan before it runs, and of a run if prompts had been cached.
+"""Estimate costs: of a plan before it runs, and of a run as if prompts had been cached.
 
 The simulation of a prompt cache assumes that each request extends the prefix of the one before:
 
@@ -31,7 +31,7 @@ PriceOf = Callable[[ModelName], Price | None]
 
 
 class CostEstimate(FrozenModel):
-    """The likely usage of one subject, and what the estimate is based on."""
+    """The likely usage of one subject, and the basis of the estimate."""
 
     subject: str
     trials: int
@@ -46,7 +46,7 @@ def estimate_plan(plan: Plan, price_of: PriceOf, history: Mapping[str, Usage] | 
 
 
 def _estimate(plan: Plan, spec: SubjectSpec, price_of: PriceOf, past: Usage | None) -> CostEstimate:
-    """Estimate one subject, by the mean usage of its earlier trials if there are any."""
+    """Estimate the usage of one subject, from the mean of its earlier trials if there are any."""
     trials = plan.rounds * len(plan.cases)
     model, given = str(spec.options["model"]), spec.options.get("price")
     own = PriceOptions.model_validate(given).price(model) if isinstance(given, dict) else None
@@ -75,7 +75,7 @@ def _at_most(limit: object, guess: int) -> int:
 
 
 def estimate_run(plan: Plan, results: Path) -> list[CostEstimate]:
-    """Return what each model of a plan is likely to use, from earlier runs in `results` where there are some."""
+    """Return the likely usage of each model of a plan, from earlier runs in `results` where there are some."""
     if not _models_of(plan):
         return []
     gateway, past = kept_models(), usage_before(results, plan)
@@ -83,7 +83,7 @@ def estimate_run(plan: Plan, results: Path) -> list[CostEstimate]:
 
 
 def usage_before(results: Path, plan: Plan) -> dict[str, Usage]:
-    """Return the mean usage of a trial of each subject, from the latest run that has it with the same model."""
+    """Return the mean usage of a trial of each subject, from the latest run that used it with the same model."""
     models = _models_of(plan)
     found: dict[str, Usage] = {}
     for folder in reversed(run_folders(results)[-_PAST_RUNS:]):
@@ -133,7 +133,7 @@ class CacheSimulation(FrozenModel):
     output: int
 
     def as_cache_simulation(self) -> dict[str, float]:
-        """Return the `cacheSimulation` of a result file, which is empty if costs are unknown."""
+        """Return the `cacheSimulation` object of a result file; empty if costs are unknown."""
         if self.simulated_cost is None:
             return {}
         written = Decimal(str(self.simulated_output_cost or 0.0))

@@ -57,7 +57,7 @@ class GatewayModel(FrozenModel):
 
 
 class GatewayModels(FrozenModel):
-    """The list at one time."""
+    """The list of models at one point in time."""
 
     # A price of NaN must stay an invalid price.
     model_config = ConfigDict(extra="ignore", ser_json_inf_nan="strings")
@@ -208,7 +208,7 @@ class PriceBook:
 def known_price(gateway: GatewayModels | None, provider: str, model: str, when: datetime | None = None) -> Price | None:
     """Return a price without using the network, or None if it is unknown.
 
-    A gateway model that has no price in the gateway's list costs what its maker asks: the gateway adds nothing.
+    A gateway model without a price in the gateway's list has the price of its maker: the gateway adds nothing.
     """
     if provider == LOCAL:
         return Price(input=Decimal(0), output=Decimal(0), key=model, source=LOCAL)

@@ -27,7 +27,7 @@ from bakeoff.models.providers import SimpleProvider
 from bakeoff.record import Usage
 
 _UNMEASURED = RequestUsage(unmeasured_requests=1)
-"""The usage of a model that reports none: it is not guessed."""
+"""The usage of a model that reports none: it is not estimated."""
 
 _Answer = Callable[[list[ModelMessage]], Awaitable[ModelResponse]]
 
@@ -85,7 +85,7 @@ class ScriptedCall(FrozenModel):
 
 
 class InProcessReply(FrozenModel):
-    """A reply to a prompt that contains `to`, at one step of the conversation, counted from 0, or at any."""
+    """A reply to prompts that contain `to`; `step` counts from 0 and limits it to one step of the conversation."""
 
     to: str = ""
     step: int | None = None
@@ -97,7 +97,7 @@ class InProcessReply(FrozenModel):
 
 
 class ModelScript(FrozenModel):
-    """The replies of a scripted model. The first one that fits is given."""
+    """The replies of a scripted model. The first one that matches is used."""
 
     replies: tuple[InProcessReply, ...]
 

@@ -23,11 +23,11 @@ MILLION = 1_000_000
 GENAI = "genai-prices"
 
 PerToken = Annotated[Decimal, Field(ge=0, le=1)]
-"""USD per token. No model costs a dollar a token: a price of 3 is meant per million."""
+"""USD per token, at most 1: a higher price, such as 3, is meant per million tokens."""
 
 
 class Rates(FrozenModel):
-    """USD per token. Without a price for reading or writing a cache, the input price applies."""
+    """USD per token. Without a price for reading from or writing to a cache, the input price applies."""
 
     input: PerToken
     output: PerToken
@@ -95,12 +95,12 @@ class Costs(FrozenModel):
     cache_write_tokens: int
 
     def as_total_cost(self) -> dict[str, float]:
-        """Return the `totalCost` of a result file."""
+        """Return the `totalCost` object of a result file."""
         return self.model_dump(by_alias=True, exclude={"cache_write_cost", "cache_write_tokens"})
 
 
 def cost_of(usage: Usage, price: Price | None) -> float | None:
-    """Return what a request cost in USD, or None if the price is unknown.
+    """Return the cost of a request in USD, or None if the price is unknown.
 
     If the usage covers several requests, the tier is chosen by their mean prompt. For exact costs, price each request.
     """
@@ -108,12 +108,12 @@ def cost_of(usage: Usage, price: Price | None) -> float | None:
 
 
 def exact_cost(usage: Usage, price: Price) -> Decimal:
-    """Return what a request cost in USD."""
+    """Return the cost of a request in USD."""
     return sum((tokens * rate for tokens, rate in _billed(usage, price)), start=Decimal(0))
 
 
 def split_costs(requests: Iterable[Usage], price: Price | None) -> Costs | None:
-    """Return what requests cost together, by kind of token, or None if the price is unknown."""
+    """Return the total cost of requests by kind of token, or None if the price is unknown."""
     if price is None:
         return None
     tokens, costs = [0] * 4, [Decimal(0)] * 4
@@ -140,7 +140,7 @@ def _billed(usage: Usage, price: Price) -> tuple[tuple[int, Decimal], ...]:
 
 
 def format_cost(dollars: float) -> str:
-    """Format a cost in USD: the smaller it is, the more digits."""
+    """Format a cost in USD: smaller amounts get more digits."""
     size = abs(dollars)
     return _dollars(dollars, 2 if size == 0 or size >= 1 else 4 if size >= 0.01 else 6)
 
@@ -173,7 +173,7 @@ _NUMBER = re.compile(r"\d{1,30}(\.\d{1,60})?([eE][+-]?\d{1,3})?", re.ASCII)
 
 
 def parse_gateway_pricing(model_id: str, raw: object, *, date: datetime.date | None = None) -> Price | None:
-    """Return the price in a gateway's description of a model, or None unless input and output tokens have one."""
+    """Return the price in a gateway's description of a model; None unless input and output tokens have a price."""
     if raw is None:
         return None
     if not isinstance(raw, Mapping):
@@ -199,7 +199,7 @@ def _amount(model_id: str, field: str, value: object) -> Decimal:
 
 
 def _brackets(model_id: str, field: str, raw: object) -> dict[int, Decimal]:
-    """Return prices by the prompt length, in tokens, above which they apply."""
+    """Return prices by prompt length: each applies above that number of tokens."""
     if raw is None:
         return {}
     if not isinstance(raw, list) or not all(isinstance(bracket, Mapping) for bracket in raw):
@@ -256,7 +256,7 @@ def price_from_genai(provider: str, model: str, when: datetime.datetime | None =
 
 
 def genai_provider_of(model: str) -> str | None:
-    """Return the provider of a model, judged by the model's name alone."""
+    """Return the provider of a model, guessed from the model's name alone."""
     try:
         return _genai().find_provider(model.lower(), None, None).id
     except LookupError:
@@ -273,7 +273,7 @@ def models_of_genai() -> "Iterator[tuple[str, ModelInfo, Price | None]]":
 
 @cache
 def _genai() -> "DataSnapshot":
-    """Return the shipped list, never one that an updater in this process fetched: that has another date."""
+    """Return the shipped list, never a list that an updater in this process fetched: that has another date."""
     from genai_prices.data import providers
     from genai_prices.data_snapshot import DataSnapshot
 

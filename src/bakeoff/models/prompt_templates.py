@@ -1,4 +1,4 @@
-"""Fill prompts that are Jinja templates, without giving a template more than the values of a case."""
+"""Fill prompts that are Jinja templates, which can reach only the values of a case."""
 
 import re
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ _UNDEFINED = re.compile(r"'([^']+)' is undefined")
 
 
 class _Environment(ImmutableSandboxedEnvironment):
-    """Keep a template from the interpreter's insides, and from sums that fill the memory."""
+    """A Jinja environment that keeps templates from Python's internals, and from results that fill the memory."""
 
     intercepted_binops = frozenset(("*", "**"))
 

@@ -18,7 +18,7 @@ Wire = Literal["openai", "responses", "anthropic", "google", "embedded", "script
 
 @dataclass(frozen=True, slots=True)
 class ModelName:
-    """A provider, and the provider's name for the model."""
+    """The name of a provider, and the provider's name for the model."""
 
     provider: str
     model: str
@@ -49,7 +49,7 @@ def parse_model_name(text: str) -> ModelName:
 
 @runtime_checkable
 class SimpleProvider(Protocol):
-    """The least that a custom provider must offer."""
+    """The minimal interface of a custom provider."""
 
     def create_message(self, system: str, message: str) -> Any:
         """Return the model's reply. May be a coroutine function."""
@@ -71,7 +71,7 @@ Factory = Callable[[ProviderSettings], Any] | Callable[[], Any] | SimpleProvider
 
 
 def check_factory(factory: object, owner: str) -> None:
-    """Raise UsageError if the object is neither a provider nor makes one. `owner` begins the message."""
+    """Raise UsageError unless the object is a provider or can make one. `owner` begins the message."""
     if not _is_provider(factory) and not callable(factory):
         raise UsageError(f"{owner}: {factory!r} has no `create_message(system, message)` and cannot be called")
     if not _is_provider(factory) and not _takes(factory, 1) and not _takes(factory, 0):
@@ -87,7 +87,7 @@ def made_by(factory: Factory, settings: ProviderSettings) -> Any:
 
 
 def _is_provider(factory: object) -> bool:
-    """Return True if the object can be asked as it is. A class has the method, but no `self` for it."""
+    """Return True if the object is a provider already. A class has the method, but no `self` for it."""
     return not isinstance(factory, type) and isinstance(factory, SimpleProvider)
 
 
@@ -103,7 +103,7 @@ def _takes(factory: Any, count: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """One provider and the way to reach it. The first of `keys` that is set is used."""
+    """One provider and how to reach it. The first of `keys` that is set is used."""
 
     name: str
     wire: Wire

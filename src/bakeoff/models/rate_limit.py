@@ -43,7 +43,7 @@ class ProviderBusy(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """The limits of retries: for how long, and how long to wait between tries. The waits double, with jitter."""
+    """The limits of retries: their total time, and the waits between them, which double, with jitter."""
 
     first_seconds: float = 0.5
     longest_seconds: float = 30.0
@@ -52,12 +52,12 @@ class RetryPolicy:
 
     @property
     def most_tries(self) -> int | None:
-        """Return how often a call is tried in all, or None without a limit."""
+        """Return the total number of tries of a call, or None without a limit."""
         return None if self.max_retries is None else self.max_retries + 1
 
 
 Outcome = Literal["answered", "overloaded", "failed"]
-"""How a call ended, as far as it matters to the limit."""
+"""How a call ended, as far as the limit depends on it."""
 
 
 class CallSlots:
@@ -158,9 +158,9 @@ class RateLimiter:
     async def run(self, call: Callable[[], Awaitable[Result]], clock: Clock, size: int = 0) -> Result:
         """Return the call's result, after as many tries as the policy allows.
 
-        Waits and the time of tries that the provider failed do not count on the clock: they are not the subject's.
-        Raise InfraError when the policy allows no further try, and RequestTooLarge if the provider refused each of
-        them and answered others meanwhile that were much smaller. `size` is that of the request, in characters.
+        Waits and failed tries of the provider stop the clock, because the subject did not cause them. Raise InfraError
+        when the policy allows no further try. Raise RequestTooLarge if the provider refused each try and meanwhile
+        answered other calls that were much smaller. `size` is that of the request, in characters.
         """
         policy = self._policy
         lost, tries, refused = 0.0, 0, 0
@@ -211,7 +211,7 @@ class RateLimiter:
                     await self.revive()
 
     def _smaller_answered_since(self, moment: float, size: int) -> int:
-        """Return how many calls were answered since then, if there are enough and all are much smaller; otherwise 0."""
+        """Return the number of calls answered since then, if there are enough and all are much smaller; otherwise 0."""
         sizes = [each for when, each in self._answered if when > moment]
         return len(sizes) if len(sizes) >= _MIN_ANSWERED and max(sizes) * _TIMES_LARGER < size else 0
 

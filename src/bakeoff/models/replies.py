@@ -27,11 +27,12 @@ _TOTALS: Mapping[Reply, Mapping[str, str]] = {
     "anthropic": {"input": "input_tokens", "output": "output_tokens"},
     "google": {"input": "promptTokenCount", "output": "candidatesTokenCount"},
 }
-"""The plain counts of each format, read where `extract_usage` refuses a usage object as incomplete."""
+"""The basic counts of each format, for usage objects that `extract_usage` refuses as incomplete."""
 
 
 def reported_counts(usage: Any, format: Reply) -> dict[str, int] | None:
-    """Return the counts in a reply's usage object under the names of `Usage`, without those that it does not report.
+    """Return the counts in a reply's usage object under the names of `Usage`; counts that it does not report are left
+    out.
 
     None means that it has no usable counts.
     """

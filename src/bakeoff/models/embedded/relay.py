@@ -83,7 +83,7 @@ class Relay:
             await run_until(self._pass_on(scope, body, send), receive())
 
     def _problem(self, headers: Headers) -> str | None:
-        """Say why a request is refused, or return None if it is not."""
+        """Return the reason why a request is refused; None if it is not."""
         if headers.getlist("host") not in [[name] for name in self._hosts]:
             return f"this server is only http://{self._hosts[0]}"
         if any(origin not in [f"http://{name}" for name in self._hosts] for origin in headers.getlist("origin")):
@@ -121,9 +121,9 @@ async def _serve(server: uvicorn.Server, listening: socket) -> None:
 
 
 def _report(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Report an exception, but not the one of a read from llama.cpp that was cancelled as its answer came.
+    """Report an exception, except the harmless one of a cancelled read from llama.cpp whose answer came.
 
-    anyio sets the result of such a read although it is already cancelled, which is harmless.
+    anyio sets the result of such a read although it is already cancelled.
     """
     if not isinstance(context.get("exception"), asyncio.InvalidStateError):
         loop.default_exception_handler(context)

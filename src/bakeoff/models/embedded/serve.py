@@ -60,9 +60,9 @@ def start(launch: ServerLaunch, files: Files) -> tuple[Any, EmbeddedEndpoint]:
     """Return the llama.cpp server, which runs as long as the object exists, and its state.
 
     llama.cpp lets pages of any origin read its answers, and does not look at `Host`. It listens on a socket that only
-    our user can open, and the relay in front of it refuses what no client of ours sends.
+    our user can open, and the relay in front of it refuses requests that no client of ours sends.
 
-    A server that replaces one that died takes over its address and key, so that its users can continue.
+    A server that replaces a dead one takes over its address and key, so that its users can continue.
     """
     former = files.read_state()
     key = former.api_key if former else secrets.token_urlsafe(32)

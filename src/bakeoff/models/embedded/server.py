@@ -61,7 +61,7 @@ class EmbeddedServer:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[EmbeddedEndpoint]:
-        """Pull the weights if they are missing, start the server if none is running, and keep it running."""
+        """Pull missing weights, start the server if none is running, and keep it until the block ends."""
         check_name(self.model)
         if importlib.util.find_spec("xllamacpp") is None:
             raise UsageError(f"the embedded model {self.model} needs llama.cpp: pip install 'bakeoff[local]'")

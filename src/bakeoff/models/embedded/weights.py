@@ -107,7 +107,7 @@ def _given_file(name: str) -> Path:
 
 
 def _neighbours(path: Path) -> str:
-    """Name the weights files in the folder of a missing one. The common suffix must not make every name similar."""
+    """Return a hint at the weights files beside a missing one. Names are compared without their common suffix."""
     if not path.parent.is_dir():
         return f"the folder {path.parent} does not exist"
     stems = sorted(file.stem for file in path.parent.glob("*.gguf"))
