@@ -1,7 +1,7 @@
 """Compare two snapshots, and say what each change means for the users of the servers.
 
-`breaking`: a call that worked is refused, or means something else. `risky`: calls go on working, but models are told
-something else, so that they may choose or fill in something else. `cosmetic`: models do not rely on it.
+`breaking`: a call that worked is refused, or means something else. `risky`: calls still work, but models see other
+texts and may choose or fill in something else. `cosmetic`: models do not rely on it.
 """
 
 import json
@@ -51,7 +51,7 @@ class ToolChange(FrozenModel):
     before: str | None = None
     after: str | None = None
     renamed: str = ""
-    """The present name of a tool that has another name now."""
+    """The new name of a tool that was renamed."""
 
     @property
     def where(self) -> str:
@@ -62,7 +62,7 @@ class ToolChange(FrozenModel):
 def changes(before: Snapshot, after: Snapshot) -> tuple[ToolChange, ...]:
     """Return the differences of two snapshots, the most serious first.
 
-    If each has one server, the two are compared whatever their names are.
+    If each has one server, these are compared even if their names differ.
     """
     old, new = before.servers, after.servers
     if len(old) == len(new) == 1:
@@ -148,7 +148,7 @@ def _tools(server: str, before: Mapping[str, ToolEntry], after: Mapping[str, Too
 
 
 def _renamed(before: Mapping[str, ToolEntry], after: Mapping[str, ToolEntry]) -> Iterator[tuple[str, str]]:
-    """Yield the old and new names of tools that only changed their names, or little more."""
+    """Yield the old and new names of tools whose names changed, and little else."""
     added = [name for name in after if name not in before]
     for name, tool in before.items():
         if name in after:
@@ -160,7 +160,7 @@ def _renamed(before: Mapping[str, ToolEntry], after: Mapping[str, ToolEntry]) ->
 
 
 def _is_same_tool(one: ToolEntry, other: ToolEntry) -> bool:
-    """Return True if a tool is likely another one under a new name."""
+    """Return True if one tool is probably the other under a new name."""
     if one.inputSchema.get("properties") != other.inputSchema.get("properties"):
         return bool(one.description) and one.description == other.description
     if not one.description and not one.inputSchema.get("properties"):
@@ -172,7 +172,7 @@ def _is_same_tool(one: ToolEntry, other: ToolEntry) -> bool:
 def _others(
     server: str, kind: str, before: Mapping[str, FrozenModel], after: Mapping[str, FrozenModel]
 ) -> Iterator[ToolChange]:
-    """Compare resources, templates of them, or prompts: what was removed breaks its users."""
+    """Compare resources, resource templates or prompts. A removed one breaks its users."""
     part: Part = "prompt" if kind == "prompt" else "resource"
     named = kind.replace(" ", "-")
     for name in dict.fromkeys((*before, *after)):

@@ -31,7 +31,7 @@ _NEEDED_ELSEWHERE = {
 
 @dataclass(frozen=True, slots=True)
 class ClientFile:
-    """The servers of a client, as a configuration writes them. `lines` has the line of each, by its name."""
+    """The servers of a client, in the form of our configurations. `lines` has the line of each, by its name."""
 
     file: Path
     servers: tuple[dict[str, JsonValue], ...]
@@ -82,7 +82,7 @@ def _read(file: Path) -> PlacedYaml:
 
 
 def _section(value: Mapping[str, JsonValue]) -> tuple[tuple[str, ...], dict[str, JsonValue]] | None:
-    """Return the object of servers and its place: of Claude and Cursor, of VS Code, or of VS Code's settings."""
+    """Return the object of servers and its place: as in Claude and Cursor, in VS Code, or in its settings."""
     for key in (("mcpServers",), ("servers",), ("mcp", "servers")):
         inner: Any = value
         for part in key:
@@ -121,7 +121,7 @@ class _ServerEntry:
         return server
 
     def _check_type(self, key: str, value: JsonValue) -> None:
-        """Report a value that is not text now, while its file and line are known."""
+        """Report a value that is not text here, where its file and line are known."""
         inner: list[JsonValue]
         if key in _LISTS:
             inner = value if isinstance(value, list) else [None]
@@ -144,7 +144,7 @@ class _ServerEntry:
         return _FORM.sub(lambda found: self._variable(found[1], key), value) if isinstance(value, str) else value
 
     def _variable(self, form: str, key: str) -> str:
-        """Return a variable as our configurations write it, or the value of one that is not a secret."""
+        """Return a variable in the form of our configurations, or its value if that is not a secret."""
         known = {
             "workspaceFolder": str(self._workspace),
             "userHome": str(Path.home()),
@@ -164,7 +164,7 @@ class _ServerEntry:
         return self._named(form, form, key)
 
     def _named(self, name: str, form: str, key: str) -> str:
-        """Return a variable, and note a problem if it is malformed or not set."""
+        """Return an environment variable in our form, and note a problem if it is malformed or not set."""
         if not _NAME.fullmatch(name):
             self._problem(key, f"${{{form}}} is not a variable that is known here: write ${{NAME}}")
         elif name not in self._environment:
@@ -218,7 +218,7 @@ def with_imports(placed: PlacedYaml, environment: Mapping[str, str]) -> PlacedYa
 def _imported(
     placed: PlacedYaml, at: int, entry: Mapping[str, JsonValue], environment: Mapping[str, str]
 ) -> Iterator[JsonValue]:
-    """Yield the servers that one `import` names. Raise `UsageError` with the place of the import."""
+    """Yield the servers that one `import` entry refers to. Raise `UsageError` with the place of the import."""
     key = ("mcpServers", at)
     file, only = entry["import"], entry.get("only")
     if not isinstance(file, str) or not file.strip():

@@ -1,7 +1,7 @@
 """Open the MCP servers of a run together, and call their tools from any task.
 
 `McpHub` is the resource, with nothing started. Opening it gives an `OpenHub`, which has a `ServerSession` per server. A
-session starts its server again after it died, so that one crash costs one trial and not the run.
+session restarts its server after a crash, so that one crash costs one trial and not the run.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from bakeoff.protocols import Tool
 
 
 class McpHub:
-    """The servers of a run and their limits: a `Resource` that a run opens once, or a trial opens for itself."""
+    """The servers of a run and their limits: a `Resource` that is opened once for a run or for each trial."""
 
     def __init__(self, specs: Sequence[ServerSpec], limits: HubLimits | None = None) -> None:
         specs = with_unique_names(specs)
@@ -55,7 +55,7 @@ class McpHub:
 
 
 class RunningHub(McpHub):
-    """A hub whose servers run already. Opening it starts nothing, and closing it stops nothing."""
+    """A hub whose servers are running already. Opening it starts nothing, and closing it stops nothing."""
 
     def __init__(self, hub: McpHub, opened: "OpenHub") -> None:
         super().__init__(hub._specs, hub._limits)
@@ -84,16 +84,16 @@ class OpenHub:
         return tuple(tool for session in self._sessions.values() for tool in session.tools)
 
     async def offers(self) -> dict[str, ServerEntry]:
-        """Ask every server for its instructions, resources and prompts. Return them by the names of the servers."""
+        """Return the instructions, resources and prompts of every server, by the names of the servers."""
         offers = await asyncio.gather(*(session.offers() for session in self._sessions.values()))
         return dict(zip(self._sessions, offers, strict=True))
 
     def remarks(self) -> dict[str, str]:
-        """Return a remark on each server that works but breaks the protocol, such as by printing, by its name."""
+        """Return, by name, a remark on each server that works but breaks the protocol, for example by printing."""
         return {name: remark for name, session in self._sessions.items() if (remark := session.remark())}
 
     def fingerprint(self, server: str | None = None) -> str:
-        """Return a hash of one server's tool list, or of all. Any name, description or schema changes it."""
+        """Return a hash of the tool list of one server, or of all. Any name, description or schema changes it."""
         if server is not None:
             return tools_fingerprint(self._session(server).tools)
         return fingerprint(sorted((name, tools_fingerprint(session.tools)) for name, session in self._sessions.items()))

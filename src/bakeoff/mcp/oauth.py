@@ -15,7 +15,7 @@ _MAX_TOKEN_LENGTH = 100_000
 
 
 def auth_for(spec: ServerSpec) -> httpx2.Auth | None:
-    """Return how to authenticate at a server, or None if it has no settings for that or its headers do it already."""
+    """Return the OAuth authentication for a server; None without OAuth settings, or if its headers authenticate."""
     oauth = spec.oauth
     if spec.url is None or oauth is None or any(name.lower() == "authorization" for name in spec.headers):
         return None
@@ -34,7 +34,7 @@ def auth_for(spec: ServerSpec) -> httpx2.Auth | None:
 
 
 def secrets_of_auth(auth: httpx2.Auth | None) -> dict[str, str]:
-    """Return the tokens that are in use now. They must not be shown or written."""
+    """Return the tokens in use, which must not be shown or written."""
     if isinstance(auth, TokenFile):
         return {"token": auth.token} if auth.token else {}
     if not isinstance(auth, OAuthClientProvider):
@@ -49,14 +49,14 @@ def secrets_of_auth(auth: httpx2.Auth | None) -> dict[str, str]:
 
 
 class TokenFile(httpx2.Auth):
-    """Send the token of a file, which another program may renew: it is read for each request."""
+    """Sends the token in a file. The file is read for each request, because another program may renew the token."""
 
     def __init__(self, file: Path) -> None:
         self._file = file.expanduser()
         self.token = ""
 
     async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
-        """Add the token to a request. Raises `OAuthFlowError` if the file does not hold one."""
+        """Add the token to a request. Raises `OAuthFlowError` if the file does not contain one."""
         self.token = self._read()
         request.headers["Authorization"] = f"Bearer {self.token}"
         yield request
@@ -79,7 +79,7 @@ class TokenFile(httpx2.Auth):
 
 
 class MemoryStorage:
-    """Keeps the tokens of one connection, as the SDK wants a storage. They are gone when it ends."""
+    """Keeps the tokens of one connection in memory, in the storage interface of the SDK."""
 
     def __init__(self) -> None:
         self._tokens: OAuthToken | None = None

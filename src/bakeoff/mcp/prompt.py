@@ -23,7 +23,7 @@ def _texts() -> dict[str, str]:
 
 
 def system_prompt(tools: Sequence[ServerTool], *, sequences: bool) -> str:
-    """Return the same text for the same tools, whichever model is asked."""
+    """Return the system prompt for these tools. It does not depend on the model."""
     parts = [_texts()["rules"], "# Servers and tools"]
     for server, offered in groupby(tools, key=lambda tool: tool.server):
         parts.append(f"## Server: {server}")
@@ -39,7 +39,7 @@ def system_prompt(tools: Sequence[ServerTool], *, sequences: bool) -> str:
 
 
 def _example(tools: Sequence[ServerTool]) -> str:
-    """Return valid JSON of the right form for an imaginary tool: a real tool would be the answer to some request."""
+    """Return a valid reply for an imaginary tool: a real tool would answer some requests."""
     name = tools[0].server if len({tool.server for tool in tools}) == 1 else "name of the server"
     return json.dumps(
         {
@@ -69,7 +69,7 @@ def _examples(servers: Collection[str], *, sequences: bool) -> str:
 
 
 def reply_schema(tools: Sequence[ServerTool], *, sequences: bool) -> dict[str, JsonValue]:
-    """Return the JSON Schema of a reply (a call of one of the tools, or null) for models that can follow one."""
+    """Return the JSON Schema of a reply (a call of one of the tools, or null) for models with structured output."""
     calls: list[JsonValue] = [
         {
             "type": "object",

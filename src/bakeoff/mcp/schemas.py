@@ -1,4 +1,4 @@
-"""Walk the JSON Schemas of tools, validate values against them, and compare two versions of one."""
+"""Walk the JSON Schemas of tools, validate values against them, and compare two versions of a schema."""
 
 import json
 import re
@@ -60,7 +60,7 @@ def _walk(part: SchemaPart) -> Iterator[SchemaPart]:
 
 
 def types_of(schema: Schema) -> list[str]:
-    """Return the types that a schema names, as a list; empty if it names none, which allows all."""
+    """Return the types that a schema names, as a list; an empty list, if it names none, allows all types."""
     given = schema.get("type")
     return [given] if isinstance(given, str) else [str(name) for name in given] if isinstance(given, list) else []
 
@@ -109,7 +109,7 @@ def allows(schema: Schema, value: JsonValue, root: Schema) -> bool | None:
 
 
 def resolved(schema: Any, root: Schema | Lookup) -> Schema:
-    """Return a schema with its reference inside the whole schema followed. What stands beside the reference wins.
+    """Return a schema in which its reference is replaced by the target. Keywords beside the reference take precedence.
 
     `root` is the whole schema, or a function that looks up references in it.
     """
@@ -127,7 +127,7 @@ def resolved(schema: Any, root: Schema | Lookup) -> Schema:
 
 
 def accepted_types(schema: Schema) -> list[str]:
-    """Return the types that a schema names, those of its alternatives included; empty: any."""
+    """Return the types that a schema names, including those of its alternatives; an empty list allows all types."""
     found = types_of(schema)
     for keyword in ("anyOf", "oneOf"):
         several = schema.get(keyword)
@@ -138,7 +138,8 @@ def accepted_types(schema: Schema) -> list[str]:
 
 Effect = Literal["changes", "narrows", "widens", "adds", "told", "untold"]
 """The effect of a change: values mean something else, fewer are accepted, more are accepted, there is a new optional
-part, models are told something else about the same values, or nothing that models see."""
+part, models see other texts about the same values, or models see no difference.
+"""
 
 _Trail = tuple[tuple[str | None, str | None], ...]
 _MAX_DEPTH = 30  # schemas may refer to themselves
@@ -157,7 +158,7 @@ _ABOUT = ("title", "description", *_TOLD)  # keywords that restrict no value
 
 @dataclass(frozen=True, slots=True)
 class SchemaChange:
-    """One difference. `place` is such as `filters.tags[]`; empty at the top."""
+    """One difference. `place` is a path such as `filters.tags[]`, empty at the top."""
 
     kind: str
     effect: Effect
@@ -179,9 +180,9 @@ class _SchemaComparison:
         self._parts = 0
 
     def part(self, before: Any, after: Any, place: str, trail: _Trail) -> Iterator[SchemaChange]:
-        """Compare two parts: first what they say about values, then the values that they accept.
+        """Compare two parts: first their texts about values, then the values that they accept.
 
-        A pair of references that is being compared already, further up, is not followed again.
+        A pair of references that is already being compared further up is not followed again.
         """
         self._parts += 1
         if self._parts == _MAX_PARTS:
@@ -224,7 +225,7 @@ class _SchemaComparison:
         yield from self._others(old, new, place, trail)
 
     def _others(self, old: Schema, new: Schema, place: str, trail: _Trail) -> Iterator[SchemaChange]:
-        """Compare what is said about undeclared properties: a call of declared ones goes on working."""
+        """Compare the rules for undeclared properties. Calls that use only declared ones still work."""
         one, other = _open(old), _open(new)
         if isinstance(one, dict) and isinstance(other, dict):
             yield from self.part(one, other, _joined(place, "*"), trail)
@@ -271,7 +272,7 @@ def _reference(schema: Any) -> str | None:
 
 
 def _branches(schema: Schema, look_up: Lookup, depth: int = 0) -> list[Schema]:
-    """Return the alternatives of a schema, without words about values. A list of types is alternatives too."""
+    """Return the alternatives of a schema, without texts about values. A list of types counts as alternatives."""
     plain = {name: value for name, value in schema.items() if name not in _ABOUT}
     keyword = next((name for name in ("anyOf", "oneOf") if isinstance(plain.get(name), list)), None)
     if keyword is not None and depth < 3:
@@ -286,7 +287,7 @@ def _branches(schema: Schema, look_up: Lookup, depth: int = 0) -> list[Schema]:
 def _paired(
     before: list[Schema], after: list[Schema]
 ) -> tuple[list[Schema], list[Schema], list[tuple[Schema, Schema]]]:
-    """Return the alternatives without a counterpart on either side, and the pairs that belong together."""
+    """Return the alternatives without a counterpart, before and after, and the pairs that belong together."""
     if len(before) == len(after) == 1 and not {*_types(before[0])}.isdisjoint(_types(after[0])):
         return [], [], [(before[0], after[0])]
     gone, added = list(before), list(after)
@@ -373,7 +374,7 @@ def _limits(old: Schema, new: Schema, place: str) -> Iterator[SchemaChange]:
 
 
 def _constraint(keyword: str, old: JsonValue, new: JsonValue, place: str) -> SchemaChange:
-    """Return a change of a restriction. A changed restriction may refuse what was accepted before."""
+    """Return a change of a restriction. The new restriction may refuse values that were accepted before."""
     what = f"{keyword}: {_short(old)} became {_short(new)}"
     return _limit(place, what, tighter=new is not None and new is not False)
 
@@ -385,7 +386,7 @@ def _limit(place: str, what: str, *, tighter: bool) -> SchemaChange:
 
 
 def _renamed(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, str]:
-    """Return the new names of properties that are the only ones with their schema on both sides."""
+    """Return new names of renamed properties, by old name: no other property on either side has the same schema."""
     gone = [name for name in before if name not in after]
     added = [name for name in after if name not in before]
     found: dict[str, str] = {}
@@ -425,7 +426,7 @@ def _enum(schema: Schema) -> list[JsonValue] | None:
 
 
 def _shape(schema: Schema) -> Any:
-    """Return what tells objects among alternatives apart: constant properties, or else all names."""
+    """Return the properties that distinguish objects among alternatives: constants if any, otherwise all names."""
     parts = properties_of(schema)
     constants = {name: _enum(each) for name, each in parts.items() if isinstance(each, dict) and _enum(each)}
     return _types(schema), json.dumps(constants, sort_keys=True) if constants else sorted(parts)
@@ -437,7 +438,7 @@ def _open(schema: Schema) -> JsonValue:
 
 
 def _named(schema: Schema) -> str:
-    """Name an alternative for people."""
+    """Return a short name of an alternative for people."""
     choices = _enum(schema)
     if choices is not None:
         return _listed(choices)

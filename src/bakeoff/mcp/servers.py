@@ -28,11 +28,11 @@ from bakeoff.storage.redaction import SHORTEST, secrets_in, secrets_inside
 USER = re.compile(r"(?<=://)[^/?#@]+(?=@)")
 QUERY = re.compile(r"(?<=\?)[^#]+")
 _NAMED = re.compile(r"(-*[\w.-]+)(?:=|:\s*)(?:(?:bearer|basic|token) +)?(.+)", re.IGNORECASE)
-"""An argument with a name: `--api-key=…`, `API_KEY=…` or `Authorization: Bearer …`."""
+"""Matches an argument with a name: `--api-key=…`, `API_KEY=…` or `Authorization: Bearer …`."""
 
 
 def secret_arguments(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield each argument of a program with the part of it that is secret by its name, or an empty text."""
+    """Yield each argument of a program with its secret part, as its name suggests, or an empty text."""
     before = ""
     for argument in arguments:
         found = _NAMED.fullmatch(argument)
@@ -45,7 +45,7 @@ def secret_arguments(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def inside_of(arguments: Iterable[str]) -> dict[str, str]:
-    """Return the secrets inside of arguments, such as the passwords of URLs, which a program may repeat alone."""
+    """Return the secrets inside arguments, such as passwords in URLs, which a program may print alone."""
     found: dict[str, str] = {}
     for number, argument in enumerate(arguments, start=1):
         named = _NAMED.fullmatch(argument)
@@ -57,7 +57,7 @@ def inside_of(arguments: Iterable[str]) -> dict[str, str]:
 
 
 def is_plain(value: str) -> bool:
-    """Return True for a value that is not a key: a path, a number, another option, or too short for one."""
+    """Return True for a value that is not a key: a path, a number, another option, or a text that is too short."""
     return len(value) < SHORTEST or value.isdecimal() or value.startswith(("-", ".", "/", "~")) or "${" in value
 
 
@@ -76,7 +76,7 @@ _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 class HubLimits(FrozenModel):
-    """Limit what each server of a hub may do. Servers are treated as hostile."""
+    """The limits on each server of a hub. Servers are treated as hostile."""
 
     startup_seconds: PositiveFloat = Field(default=30.0, description="to start, shake hands and list all tools")
     call_seconds: PositiveFloat = Field(default=60.0, description="for a call without a limit of its own")
@@ -114,7 +114,7 @@ def is_safe_endpoint(url: str) -> bool:
 
 
 class OAuth(FrozenModel):
-    """The settings that get a token for a server without a person."""
+    """The settings for getting a server's token without a person."""
 
     tokenFile: Path | None = Field(default=None, description="a file with the token, or JSON with access_token")
     clientId: str | None = Field(default=None, min_length=1, description="of the client credentials grant")
@@ -137,7 +137,7 @@ class OAuth(FrozenModel):
 
 
 class ElicitationAnswer(FrozenModel):
-    """The answer to questions of a server to a person, by a text that they contain."""
+    """An answer, in place of a person's, to questions of a server that contain a text."""
 
     match: str = Field(default="", description="a part of the question, in any case; empty: every question")
     action: Literal["accept", "decline", "cancel"] = "accept"
@@ -153,7 +153,7 @@ class ElicitationAnswer(FrozenModel):
 
 
 class SamplingAnswer(FrozenModel):
-    """The answer to requests of a server to a model, by a text that they contain."""
+    """An answer, in place of a model's, to requests of a server that contain a text."""
 
     match: str = Field(default="", description="a part of what the server asks; empty: everything")
     reply: str
@@ -279,7 +279,7 @@ class ServerSpec(FrozenModel):
 
     @property
     def shown_to_nobody(self) -> dict[str, str]:
-        """Return the secrets, and the keys among the arguments, which some plans have to contain."""
+        """Return all secrets, including keys among the arguments, which some plans have to contain."""
         keys = [secret for _, secret in secret_arguments(self.args) if secret]
         return {
             **self.secrets,

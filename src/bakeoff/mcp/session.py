@@ -1,7 +1,7 @@
 """Keep one server running: connect, list its tools, and restart it when it dies.
 
-The task that opens a connection of the SDK must close it, so each server has a task of its own. Calls run in the tasks
-that make them, any number at a time, and are cancelled there.
+The task that opens a connection of the SDK must close it, so each server has a task of its own. Any number of calls run
+at a time in their callers' tasks, and are cancelled there.
 """
 
 import asyncio
@@ -104,7 +104,7 @@ def _unanswered(what: str, asked: str) -> ErrorData:
 
 
 def _problem(content: Any, schema: Any) -> str | None:
-    """Return what the server's schema says against an answer."""
+    """Return why an answer does not fit the server's schema; None if it fits."""
     try:
         error = next(iter(Draft202012Validator(dict(schema)).iter_errors(dict(content))), None)
     except (SchemaError, RecursionError, TypeError, ValueError, AttributeError):
@@ -144,14 +144,14 @@ FAILURES = (
 
 
 class WatchedStream(ObjectReceiveStream[Wire]):
-    """The incoming messages of a connection. It reports their end, and keeps the tool list that was received."""
+    """The incoming messages of a connection. Reports their end, and keeps the tool list that was received."""
 
     def __init__(self, stream: Any, connection: "Connection") -> None:
         self._stream, self._connection = stream, connection
 
     @property
     def last_context(self) -> Any:
-        """Return the attribute that the SDK reads by this name."""
+        """Return the attribute of this name, which the SDK reads."""
         return getattr(self._stream, "last_context", None)
 
     async def receive(self) -> Wire:
@@ -233,13 +233,13 @@ class Connection:
         return Redactor(secrets).model(said) if secrets else said
 
     def received(self, item: Wire) -> None:
-        """Keep the latest tool list until the server is ready, to name the tool that cannot be read."""
+        """Keep the latest tool list until the server is ready, so that an error can name the unreadable tool."""
         if not isinstance(item, Exception) and isinstance(item.message, JSONRPCResponse) and not self.ready:
             listed = item.message.result.get("tools")
             self._listed = listed if isinstance(listed, list) else None
 
     def close_with(self, error: BaseException | None) -> None:
-        """Record why the connection ended. Errors of the tool list explain themselves."""
+        """Record the reason why the connection ended. Errors of the tool list need no further explanation."""
         causes = list(leaves(error))
         reason = self._describe(causes[0]) if causes else "it ended"
         refused = any(isinstance(cause, ToolRefused | ValidationError) for cause in causes)
@@ -286,7 +286,7 @@ class ServerSession:
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> str | None:
-        """Return None when the server is ready, or a sentence that says why it is not."""
+        """Return None when the server is ready; if it cannot start, return a sentence with the reason."""
         self._task = asyncio.create_task(self._run(), name=f"mcp-{self.spec.name}")
         waiting: list[asyncio.Future[Any]] = [self._task, self._current]
         await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
@@ -296,7 +296,7 @@ class ServerSession:
         return outcome if isinstance(outcome, str) else None
 
     async def stop(self) -> None:
-        """Let the server exit, or kill it. Return when no process of it is left, however often we are cancelled."""
+        """Let the server exit, or kill it. Return when all its processes have ended, however often we are cancelled."""
         if self._task is None:
             return
         self._stopping = True
@@ -349,7 +349,7 @@ class ServerSession:
             raise InfraError(f"{self._server} did not list what it offers: {visible(str(error))}") from error
 
     async def _connection(self) -> Connection:
-        """Return the open connection. After a failed start, ask for another one and wait for it."""
+        """Return the open connection. After a failed start, request another one and wait for it."""
         if self._stopping:
             raise InfraError(f"{self._server} was closed")
         if self._current.done() and not self._given_up:
@@ -380,7 +380,7 @@ class ServerSession:
         return connection.redacted(result)
 
     async def _error_result(self, connection: Connection, tool: str, error: MCPError) -> ToolCallResult:
-        """Return the server's own error as a result. Raise `InfraError` if the server gave no answer."""
+        """Return the server's error as a result. Raise `InfraError` if the server gave no answer."""
         if error.message.startswith(CLOSED):
             connection.ended.set()
         if connection.ended.is_set():
@@ -392,7 +392,7 @@ class ServerSession:
         return ToolCallResult(server=self.spec.name, tool=tool, text=error.message, is_error=True, code=error.code)
 
     async def _describe_death(self, connection: Connection, tool: str) -> str:
-        """Return why a server ended during a call, once that is known."""
+        """Return the reason why a server ended during a call, once it is known."""
         if self._stopping:
             return f"{self._server} was closed while {tool!r} was being called"
         with contextlib.suppress(TimeoutError):
@@ -435,7 +435,7 @@ class ServerSession:
         self._current.set_result(connection)
 
     def _after_death(self, connection: Connection) -> None:
-        """Count the death, and tell waiting calls if the server is not restarted now."""
+        """Count the crash, and notify waiting calls if the server is not restarted now."""
         self._deaths += 1
         self._given_up |= not self._was_ready or self._deaths >= self._limits.deaths_in_a_row
         if self._current.done():
@@ -448,7 +448,7 @@ class ServerSession:
 
     @staticmethod
     def _new_future() -> "asyncio.Future[Connection | str]":
-        """Return a future for the open connection, or for a sentence that says why there is none."""
+        """Return a future for the open connection, or for a sentence with the reason why there is none."""
         return asyncio.get_running_loop().create_future()
 
 

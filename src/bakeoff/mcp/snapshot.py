@@ -1,4 +1,4 @@
-"""List what servers offer, write it to a file that is the same for the same servers, and read it."""
+"""List what servers offer, write it to a file that is always the same for the same servers, and read it."""
 
 import json
 import re
@@ -79,7 +79,7 @@ class Snapshot(FrozenModel):
 
     @classmethod
     def of(cls, offers: Mapping[str, ServerEntry], tools: Iterable[ServerTool]) -> Self:
-        """Return the snapshot of servers from what they offer besides tools, by their names, and from their tools."""
+        """Return the snapshot of servers, given their tools and, by name, everything else that they offer."""
         entries = dict(offers)
         for tool in tools:
             entries.setdefault(tool.server, ServerEntry()).tools[tool.name] = ToolEntry(
@@ -97,7 +97,7 @@ class Snapshot(FrozenModel):
         return cls.of({}, tools)
 
     def text(self) -> str:
-        """Return the file: sorted, without empty values, and with escapes for characters that cannot be seen."""
+        """Return the text of the file: sorted, without empty values, and with invisible characters escaped."""
         dumped = {"format": self.format, **self.model_dump(exclude_defaults=True)}
         written = json.dumps(dumped, indent=2, sort_keys=True, ensure_ascii=False)
         # A review must show characters that cannot be seen.
@@ -120,14 +120,14 @@ class PlacedSnapshot:
     lines: Mapping[Key, int] = field(default_factory=dict)
 
     def line(self, *key: str) -> int:
-        """Return the line of a part, or of the nearest part around it."""
+        """Return the line of a part, or of the nearest part that contains it."""
         while key and key not in self.lines:
             key = key[:-1]
         return self.lines.get(key, 1)
 
 
 def read_snapshot(file: Path) -> PlacedSnapshot:
-    """Read a file. Errors name it and the line."""
+    """Read a snapshot from a file. Errors name the file and the line."""
     with os_errors_explained(file, "read", hint="write it with `bakeoff mcp snapshot`", kind=UsageError):
         content = read_file(file, _MAX_FILE_SIZE, pipes=True)
     try:
@@ -147,7 +147,7 @@ def read_snapshot(file: Path) -> PlacedSnapshot:
 async def list_offers(client: Client, limits: HubLimits) -> ServerEntry:
     """Return instructions, resources and prompts, without tools. Raise `ToolRefused` if a limit is exceeded.
 
-    A server is asked only for what it says that it has.
+    A server is asked only for the features that it declares.
     """
     has = client.server_capabilities
     resources: dict[str, ResourceEntry] = {}

@@ -74,7 +74,7 @@ def required_by(schema: Mapping[str, JsonValue]) -> list[str]:
 
 
 class ToolCallResult(FrozenModel):
-    """The server's answer to one call. With `is_error`, the tool did not do what was asked."""
+    """The server's answer to one call. `is_error` says that the tool failed."""
 
     server: str
     tool: str
@@ -86,7 +86,7 @@ class ToolCallResult(FrozenModel):
 
     @property
     def value(self) -> JsonValue:
-        """Return the structured content, else the text, else every part of the content."""
+        """Return the structured content if there is any, else the text, else every part of the content."""
         if self.structured is not None:
             return self.structured
         only_text = all(isinstance(part, dict) and part.get("type") == "text" for part in self.content)
@@ -132,8 +132,8 @@ async def read_pages(
         get: Gets the page at a cursor.
         what: The list, for messages.
         limits: The limits of the hub.
-        needed: Raise the error of a server that does not know this list. Published servers promise resources, and
-            know no templates.
+        needed: Raise the error of a server that does not know this list. Some published servers declare resources
+            but do not know templates.
     """
     seen: set[str] = set()
     cursor: str | None = None
@@ -204,7 +204,7 @@ def _tool_from_wire(server: str, wire: WireTool, limits: HubLimits) -> ServerToo
 
 
 def is_deeper(value: Any, most: int) -> bool:
-    """Return True if the values at the bottom of nested objects and lists are more than `most` levels down."""
+    """Return True if nested objects and lists are more than `most` levels deep."""
     level: list[Any] = [value]
     for _ in range(most):
         inner = [item.values() if isinstance(item, dict) else item for item in level if isinstance(item, dict | list)]
@@ -232,7 +232,7 @@ def _check_schemas(tools: Iterable[ServerTool]) -> None:
 
 
 def explain_unreadable(problem: ValidationError, listed: list[Any] | None) -> str:
-    """Describe what the SDK could not read in an answer. For a tool list (`listed`), name the tool."""
+    """Describe the part of an answer that the SDK could not read. For a tool list (`listed`), name the tool."""
     first = problem.errors(include_url=False)[0]
     place, sent = first["loc"], first["input"]
     shown = visible(type(sent).__name__ if isinstance(sent, dict | list) else repr(sent), 80)
@@ -245,25 +245,25 @@ def explain_unreadable(problem: ValidationError, listed: list[Any] | None) -> st
 
 
 MAX_TOOL_NAME_LENGTH = 64
-"""Every provider accepts names of this length with letters, digits, `_` and `-`."""
+"""The length of tool names that every provider accepts, if they consist of letters, digits, `_` and `-`."""
 
 
 def tool_label(server: str, tool: str) -> str:
-    """Return the name of a tool in reports. It is unique over servers; models see other names."""
+    """Return the name of a tool in reports, which is unique over servers. Models see other names."""
     return f"{server} / {tool}"
 
 
 def offered_tools(tools: Sequence[ServerTool], only: Sequence[str] | None) -> tuple[ServerTool, ...]:
-    """Return the tools that a case offers: all, or those with these names, which may begin with that of a server."""
+    """Return the tools that a case offers: all, or those with these names, which may begin with the server's name."""
     if only is None:
         return tuple(tools)
     return tuple(tool for tool in tools if tool.name in only or f"{tool.server}/{tool.name}" in only)
 
 
 def offered_names(tools: Sequence[ServerTool]) -> Mapping[str, ServerTool]:
-    """Give each tool a unique name that every provider accepts in function calling.
+    """Return the tools under unique names that every provider accepts in function calling.
 
-    The server's name comes first if two servers offer tools of the same name.
+    The server's name becomes a prefix if two servers offer tools of the same name.
     """
     plain = [plain_name(tool.name) for tool in tools]
     often = Counter(plain)
@@ -275,12 +275,12 @@ def offered_names(tools: Sequence[ServerTool]) -> Mapping[str, ServerTool]:
 
 
 def plain_name(name: str) -> str:
-    """Return a name that every provider accepts. One that all accept stays as it is."""
+    """Return a name that every provider accepts. A name that is accepted already is unchanged."""
     return re.sub(r"[^A-Za-z0-9_-]", "_", name)[:MAX_TOOL_NAME_LENGTH]
 
 
 def is_destructive(tool: ServerTool) -> bool:
-    """Return True if a server says that its tool may destroy something."""
+    """Return True if a server declares that its tool may destroy something."""
     return tool.annotations.get("destructiveHint") is True and tool.annotations.get("readOnlyHint") is not True
 
 

@@ -1,8 +1,8 @@
-"""Connect to a server at an address, or run it as a program: its process tree, messages and last lines of stderr.
+"""Connect to a server at an address, or run it as a program, with its process tree, messages and last lines of stderr.
 
-The SDK's own stdio client kills a server's children only if the server itself does not exit in time, and it reads
-lines of any length. Here the tree runs below the sandbox's supervisor, which kills all of it when we close the control
-socket or die.
+The SDK's own stdio client kills a server's children only if the server itself does not exit in time, and it reads lines
+of any length. Here the tree runs below the sandbox's supervisor, which kills all of it when we close the control socket
+or die.
 """
 
 import asyncio
@@ -74,7 +74,7 @@ class HttpServer:
         return secrets_of_auth(self._auth)
 
     def remark(self) -> str:
-        """Return an empty text: over HTTP there is no text between messages."""
+        """Return an empty text: HTTP allows no text between messages."""
         return ""
 
     def _client(
@@ -110,7 +110,7 @@ class HttpServer:
 
 
 async def _said(response: httpx2.Response) -> str:
-    """Return what an error says: how to authenticate, and the beginning of the body, which can be read again."""
+    """Return the text of an error: how to authenticate, and the beginning of the body, which can be read again."""
     wanted = response.headers.get("www-authenticate", "")
     body = ""
     if response.headers.get("content-encoding", "identity").lower() == "identity":
@@ -176,7 +176,7 @@ async def with_named_endpoint(stream: httpx2.AsyncByteStream) -> AsyncIterator[b
 
 
 def name_first_event(seen: bytes) -> tuple[bool, bytes]:
-    """Return True once enough of the first event is there to decide, and the bytes to pass on then."""
+    """Return True once enough of the first event has arrived to decide, and the bytes to pass on then."""
     position = 0
     for line in seen.splitlines(keepends=True):
         if not line.endswith((b"\n", b"\r")):
@@ -222,13 +222,13 @@ class LastLines:
         self._redactor = redactor
 
     def feed(self, chunk: bytes) -> None:
-        """Add the next bytes of the stream, which may end within a line."""
+        """Add the next bytes of the stream, which may end in the middle of a line."""
         *whole, rest = (self._open + chunk).split(b"\n")
         self._lines.extend(whole[-LINES_KEPT:])
         self._open = rest[: 16 * LINE_LENGTH]  # keep only the beginning of a line that never ends
 
     def shown(self) -> list[str]:
-        """Return the last lines as text without secrets, control characters and empty lines, oldest first."""
+        """Return the last lines as text, oldest first, without secrets, control characters and empty lines."""
         lines = [*self._lines, *([self._open] if self._open else [])]
         texts = [self._redactor(line).decode("utf-8", "replace").rstrip() for line in lines]
         return [visible(text) for text in texts if text][-LINES_KEPT:]
@@ -248,7 +248,7 @@ class StdioServer:
         self._confined: ConfinedProgram | None = None
 
     def explain(self) -> str:
-        """Say how the server ended, as far as it is known, with its last lines on stderr."""
+        """Describe how the server ended, as far as it is known, with its last lines on stderr."""
         facts = [fact for fact in (self._fault, self._ending()) if fact]
         if remark := self.remark():
             facts.append(remark)
@@ -262,11 +262,11 @@ class StdioServer:
         return "; ".join(facts)
 
     def secrets(self) -> dict[str, str]:
-        """Return nothing: a program has only the secrets of its settings."""
+        """Return nothing: the only secrets of a program are in its settings."""
         return {}
 
     def remark(self) -> str:
-        """Return a remark on a working server that prints other text than messages to stdout; empty if it does not."""
+        """Return a remark on a working server whose stdout has text other than messages; empty if it has none."""
         if not self._noise:
             return ""
         one = self._noise == 1
@@ -279,7 +279,7 @@ class StdioServer:
     async def connect(self) -> AsyncIterator[tuple[MemoryObjectReceiveStream[Wire], Outgoing]]:
         """Start the server, and yield the streams of its messages, in and out.
 
-        At the end its stdin is closed, which asks it to exit. It has `close_seconds` for that before it is killed.
+        At the end its stdin is closed, which asks it to exit. After `close_seconds` it is killed.
         """
         sink, messages = anyio.create_memory_object_stream[Wire](0)
         outgoing, source = anyio.create_memory_object_stream[SessionMessage](0)
@@ -301,7 +301,7 @@ class StdioServer:
 
     @contextlib.asynccontextmanager
     async def _running(self) -> AsyncIterator[SupervisedProcess]:
-        """Start the server. At the end its supervisor kills the tree, whatever is cancelled."""
+        """Start the server. At the end its supervisor kills its process tree, even if something is cancelled."""
         async with contextlib.AsyncExitStack() as stack:
             if self._spec.sandbox == "none":
                 env, folder = server_environment(self._spec), self._spec.cwd or Path.cwd()
@@ -326,7 +326,7 @@ class StdioServer:
                 await asyncio.wait([self._reporter])
 
     async def _wait_for_report(self, seconds: float = REPORT_SECONDS) -> None:
-        """Wait for the report of how the server ended, so that an error can include it."""
+        """Wait for the report on the server's end, so that an error can include it."""
         if self._reporter is not None:
             await asyncio.wait([self._reporter], timeout=seconds)
 

@@ -1,4 +1,4 @@
-"""Find what makes tools hard to choose, to call or to offer, without asking a model. See docs/reference/mcp-lint.md."""
+"""Find properties that make tools hard to choose, call or offer, without a model. See docs/reference/mcp-lint.md."""
 
 import tomllib
 from pathlib import Path

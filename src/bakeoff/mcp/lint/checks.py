@@ -66,7 +66,7 @@ def naming_findings(tools: Sequence[ServerTool]) -> Iterator[LintFinding]:
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """The texts by which a tool is compared."""
+    """The texts of a tool that are compared with those of others."""
 
     tool: ServerTool
     name: str
@@ -98,7 +98,7 @@ def _likeness(one: _Text, other: _Text) -> LintFinding | None:
 
 
 def _share(one: str, other: str) -> float:
-    """Return how similar two texts are. The quick bounds come first, because most pairs differ."""
+    """Return how similar two texts are. Quick upper bounds are computed first, because most pairs differ."""
     matcher = SequenceMatcher(None, one, other, autojunk=False)
     if matcher.real_quick_ratio() < 0.5 or matcher.quick_ratio() < _ALIKE:
         return min(matcher.quick_ratio(), 0.5)
@@ -180,7 +180,7 @@ _PROPERTY = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 
 
 def schema_findings(tool: ServerTool) -> Iterator[LintFinding]:
-    """Find what providers refuse or drop in a schema, and what makes parameters hard to fill in."""
+    """Find parts of a schema that providers refuse or drop, and parameters that are hard to fill in."""
     parts = list(parts_of(tool))
     choices = [keyword for keyword in _AT_TOP if keyword in tool.input_schema]
     if choices:
@@ -199,7 +199,7 @@ def schema_findings(tool: ServerTool) -> Iterator[LintFinding]:
 
 
 def dropped_findings(tools: Sequence[ServerTool]) -> Iterator[LintFinding]:
-    """Yield one finding for each server: libraries write these keywords into all schemas."""
+    """Yield one finding for each server about dropped keywords: libraries write them into all schemas."""
     for server in dict.fromkeys(tool.server for tool in tools):
         own = [tool for tool in tools if tool.server == server]
         for keyword in _DROPPED:
@@ -259,7 +259,7 @@ def _dangling(tool: ServerTool, parts: list[SchemaPart]) -> Iterator[LintFinding
 
 
 def _keywords(tool: ServerTool, parts: list[SchemaPart]) -> Iterator[LintFinding]:
-    """Yield one finding for each kind with all keywords of the tool. One for each place would hide the others."""
+    """Yield one finding for each kind, with all keywords of the tool: one for each place would hide the others."""
     used = {keyword for part in parts for keyword in part.schema}
     if references := sorted(used & set(_REFERENCES)):
         yield LintFinding.of(tool, "schema-reference", f"its schema uses {_quoted(references)}")
@@ -270,7 +270,7 @@ def _keywords(tool: ServerTool, parts: list[SchemaPart]) -> Iterator[LintFinding
 
 
 def _refused_values(schema: Schema) -> Iterator[str]:
-    """Yield the values that Google refuses for keywords that it accepts."""
+    """Yield values that Google refuses, although it accepts their keywords."""
     if isinstance(schema.get("type"), list):
         yield "a list of types"
     text = schema.get("format")
@@ -311,7 +311,7 @@ def lint_tools(
 ) -> LintReport:
     """Lint all servers together, because models see their tools together.
 
-    `unusable` says why some servers have no tools here, `remarks` what was wrong while they worked.
+    `unusable` has the reasons why servers have no tools here, `remarks` the problems of servers that work.
     """
     found = [LintFinding(rule="server-unusable", server=name, what=why) for name, why in (unusable or {}).items()]
     empty = set(servers) - {tool.server for tool in tools} - set(unusable or {})

@@ -1,7 +1,7 @@
 """Find texts of a server that are aimed at the model instead of describing a tool.
 
-Honest descriptions say much that looks alike: "Send messages to a channel", "Do not include API keys". So a pattern
-asks for an order to the model together with what the order is about. Errors are for what no honest description says.
+Many honest descriptions look similar: "Send messages to a channel", "Do not include API keys". So a pattern requires an
+order to the model together with the object of the order. Errors are for texts that no honest description contains.
 Everything that is only suspicious is a warning with its reason.
 """
 
@@ -75,7 +75,7 @@ def hostile_findings(tool: ServerTool, others: Sequence[str] = ()) -> Iterator[L
 
 
 def _orders(plain: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield what a text orders the model to do, certain signs first, as rule and sentence."""
+    """Yield the orders that a text gives to the model, certain ones first, as rule and sentence."""
     for disguise, text in _readings(plain):
         for sign in _SIGNS:
             if found := sign.pattern.search(text):
@@ -87,7 +87,7 @@ def _orders(plain: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _readings(plain: str) -> Iterator[tuple[str, str]]:
-    """Yield a text as it is, and as it reads without its disguise, if it has one."""
+    """Yield a text as it is, and its undisguised form if it has one."""
     yield "", plain
     if " " not in plain and "_" in plain:
         yield "", plain.replace("_", " ")
