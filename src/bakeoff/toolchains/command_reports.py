@@ -1,8 +1,8 @@
-"""Make test commands report each test, and read the report of the runner: a file or a stream of its own.
+"""Make test commands report each test, and read the runner's report: a file, or a stream of its own.
 
-What an answer prints is not in it: `go test -json` reads a stream that the answer's `os.Stdout` does not lead to, and
-libtest, JUnit, Catch and Jest write files. An answer shares the process with the runner, though, and can in the end
-write there whatever it likes. So the report shows which tests ran, and `bakeoff.grading` has twins that show the rest.
+The report does not contain the output of an answer: `go test -json` reads a stream that the answer's `os.Stdout` does
+not reach, and libtest, JUnit, Catch and Jest write files. However, an answer shares the process with the runner, and
+can ultimately write anything there. So the report shows which tests ran, and twins in `bakeoff.grading` show the rest.
 """
 
 import re
@@ -38,7 +38,7 @@ MAX_REPORT_SIZE = 16 << 20
 LIMITS = Limits(memory_mb=4096, processes=256, disk_mb=1024, output_kb=4096)
 
 Reader = Callable[[str, str], list[TestOutcome]]
-"""Reads the tests of a report, and messages out of what was printed. Raises `ValueError` if it is not a report."""
+"""Reads the tests of a report, and messages from the printed output. Raises `ValueError` if it is not a report."""
 _MESSAGE = 4000  # characters
 _ELEMENTS = 5  # of a report for each test
 _PYTEST = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONDONTWRITEBYTECODE": "1"}
@@ -71,7 +71,7 @@ class JunitToolchain:
     """The resource that runs `argv` in the folder of the files, where it writes its report.
 
     A canary has to be in the language of the tests, so the suite brings its own: `canary` is the name of a test that
-    must fail. A suite without one is trusted without one.
+    must fail. A suite without a canary is trusted.
     """
 
     sandbox: Callable[[], Sandbox]
@@ -90,7 +90,7 @@ class JunitToolchain:
 
 @dataclass(frozen=True, slots=True)
 class OpenJunit:
-    """Run the command once for each candidate, in a folder of its own."""
+    """Runs the command once for each candidate, in a folder of its own."""
 
     sandbox: Sandbox
     toolchain: JunitToolchain
@@ -98,7 +98,7 @@ class OpenJunit:
     async def run(self, files: Mapping[str, str], *, tests: Sequence[str] = (), seconds: float) -> TestRun:
         """Run the command in a new folder with these files, and return the tests of its report.
 
-        Raise `GraderError` if the command is not on the machine: that is not a fault of the candidate.
+        Raise `GraderError` if the command is not on the machine: that is not the candidate's fault.
         """
         del tests  # the command knows its tests
         chosen = self.toolchain
@@ -145,7 +145,7 @@ def read_junit(text: str, between: str = " > ") -> list[TestOutcome]:
 
 
 class _BoundedTree(ElementTree.TreeBuilder):
-    """Stop at a flood of elements, which would take minutes to read."""
+    """A tree builder that stops at a flood of elements, which would take minutes to read."""
 
     elements = 0
 
@@ -183,7 +183,7 @@ class CommandReport:
     env: Mapping[str, str] = field(default_factory=dict)
     required: bool = False  # a run without a report is not a run
     files: Mapping[str, str] = field(default_factory=dict)
-    """Further files that the command needs for its report."""
+    """Additional files that the command needs for its report."""
 
     @classmethod
     def wanted(cls, command: str, track: Track, files: Mapping[str, str]) -> "CommandReport":
@@ -191,8 +191,8 @@ class CommandReport:
 
         Args:
             command: The command as the track writes it, without its installing part.
-            track: The track, whose runner tells the format of the report.
-            files: The files of the exercise; `package.json` tells whether a script runs Jest.
+            track: The track, whose runner determines the format of the report.
+            files: The files of the exercise; `package.json` shows whether a script runs Jest.
         """
         name = f"report-{secrets.token_hex(8)}"
         if command in _REPORTING:
@@ -208,7 +208,7 @@ class CommandReport:
         return cls(command, f"{name}.none")
 
     def check(self, command: str, done: CommandResult, written: bytes | None) -> TestRun:
-        """Return the tests that ran, by the report and the exit code."""
+        """Return the tests that ran, according to the report and the exit code."""
         text = (written or b"").decode(errors="replace")
         try:
             tests = self.read(text, done.stdout.decode(errors="replace"))
@@ -275,8 +275,7 @@ def _read_go(text: str, _printed: str) -> list[TestOutcome]:
     """Read the events of `go test -json`. A test that began and did not end is left out.
 
     If the process ends with exit code 0, Go reports that the running test has passed. So a test has passed only if it
-    printed its own `--- PASS` line.
-    A test with subtests is left out too, unless it failed by itself.
+    printed its own `--- PASS` line. A test with subtests is left out too, unless it failed by itself.
     """
     states: dict[str, TestState] = {"pass": "passed", "fail": "failed", "skip": "skipped"}
     printed, ended = defaultdict[str, list[str]](list), dict[str, TestState]()
@@ -306,7 +305,7 @@ def _read_go(text: str, _printed: str) -> list[TestOutcome]:
 
 
 def _report_rust(name: str, files: Mapping[str, str]) -> CommandReport:
-    """Run each file of tests by itself: a program overwrites the report of another one."""
+    """Return a command that runs each test file separately: otherwise one test program overwrites another's report."""
     targets = [path.stem for path in map(PurePosixPath, files) if path.parent.name == "tests" and path.suffix == ".rs"]
     runs = [
         f"cargo test --offline --test {shlex.quote(each)} -- --include-ignored --logfile={name}.{at} || failed=$?"
@@ -317,7 +316,7 @@ def _report_rust(name: str, files: Mapping[str, str]) -> CommandReport:
 
 
 def _read_rust(text: str, printed: str) -> list[TestOutcome]:
-    """Read the log of Rust's test programs. Tests run at the same time, so their order is that of their names."""
+    """Read the log of Rust's test programs, sorted by names: the tests ran at the same time."""
     states: dict[str, TestState] = {"ok": "passed", "failed": "failed", "ignored": "skipped"}
     messages = dict(_RUST_MESSAGE.findall(printed))
     # The state, a note if it failed or was ignored, and the name.
@@ -339,7 +338,7 @@ def _report_catch(name: str, _files: Mapping[str, str]) -> CommandReport:
 
 
 def _read_catch(text: str, _printed: str) -> list[TestOutcome]:
-    """Read Catch's XML, whose classes are the name of the program."""
+    """Read Catch's XML, and drop the classes, which only repeat the name of the program."""
     return [test.model_copy(update={"name": test.name.partition(" > ")[2]}) for test in read_junit(text)]
 
 
@@ -356,4 +355,4 @@ _REPORTING: Mapping[str, Callable[[str, Mapping[str, str]], CommandReport]] = {
     ),
     split_command(str(CPP.command))[1]: _report_catch,
 }
-"""Commands that can report each test, and how."""
+"""The commands that can report each test, each with the function that changes them."""

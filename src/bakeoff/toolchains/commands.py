@@ -1,9 +1,9 @@
-"""Run a track's own test command, for users who want exactly what the track does, and bring packages to agents.
+"""Run a track's own test command, for users who want exactly that, and give its packages to agents.
 
 The installing part of a command runs once, with a network and without any candidate. The tests then run without a
-network. A command tells little: its exit code, and a report if we know its runner. Both come from where the candidate
-is, so they are only a claim. `bakeoff.grading` has our own runner of the language confirm it, with perturbed twins of
-the tests. Agents that run an exercise's tests themselves get the installed packages linked into their workspace.
+network. A command reports little: its exit code, and test results if we know its runner. Both come from the candidate's
+sandbox, so they are only a claim. `bakeoff.grading` has our own runner of the language confirm it, with perturbed twins
+of the tests. Agents that run an exercise's tests themselves get the installed packages linked into their workspace.
 """
 
 import asyncio
@@ -65,7 +65,7 @@ class BroughtFiles:
 
 
 def tools_of(track: Track, sandbox: Sandbox) -> BroughtFiles:
-    """Return where the compilers of a track are on this machine. A container has its own."""
+    """Return the paths to a track's compilers on this machine. A container has its own."""
     # What is compiled comes last: no answer can replace a class of the libraries.
     libraries = {"CLASSPATH": ":".join((*track.jars, *_RESOURCES, "build"))} if track.jars else {}
     if not track.programs or sandbox.name == "docker":
@@ -94,7 +94,7 @@ def _tools_of(track: Track, usual_path: str) -> BroughtFiles:
 
 @dataclass(frozen=True, slots=True)
 class CommandRunner:
-    """Run a command in a folder of its own for each candidate."""
+    """Runs a command in a folder of its own for each candidate."""
 
     sandbox: Sandbox
     track: Track
@@ -128,7 +128,7 @@ class CommandRunner:
         return report.check(self.command, done, next(iter(taken.files.values()), None))
 
     async def bring(self, place: Place, files: Mapping[str, str]) -> BroughtFiles:
-        """Put what the command installs into an agent's workspace, so that the rest of the command works there."""
+        """Put the installed packages into an agent's workspace, so that the rest of the command works there."""
         install, _ = split_command(self.command)
         tools = tools_of(self.track, self.sandbox)
         if install is None:
@@ -167,7 +167,7 @@ class CommandRunner:
 
 
 def _bring(installed: Path, place: Place) -> None:
-    """Link folders, which costs nothing, and copy files, since some are read relative to where they lie.
+    """Link folders, which is cheap, and copy files, since some are read relative to their own location.
 
     Package managers compare the lock file with what they installed, byte by byte, so theirs replaces the exercise's.
     """
@@ -196,7 +196,7 @@ def without_package_names(files: Mapping[str, str]) -> dict[str, str]:
 
 
 async def _registry_settings() -> dict[str, str]:
-    """Point corepack and yarn, which have registries of their own, to npm's. No candidate sees these settings."""
+    """Return settings that point the registries of corepack and yarn to npm's. No candidate sees these settings."""
     settings = {name: os.environ[name] for name in _NETWORK_VARIABLES if os.environ.get(name)} | _MANAGERS
     if npm := shutil.which("npm"):
         registry = (await output_of([npm, "config", "get", "registry"], Path("/"), seconds=60.0)).strip().rstrip("/")
@@ -215,7 +215,7 @@ class OpenPackages(Protocol):
     """Puts packages into a workspace in which nothing has run yet."""
 
     async def bring(self, place: Place, files: Mapping[str, str]) -> BroughtFiles:
-        """Put the packages into a place, and return what an agent's commands must read and have in their environment.
+        """Put the packages into a place. Return the paths that an agent's commands must read, and their variables.
 
         `files` are those of the exercise, some of which say what to install.
         """
@@ -223,7 +223,7 @@ class OpenPackages(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AgentPackages:
-    """The resource that puts the packages of a track's tests into workspaces, without a copy and read-only.
+    """The resource that puts the packages of a track's tests into workspaces, as read-only links.
 
     Args:
         sandbox: Makes the sandbox that a command installs in.
@@ -241,7 +241,7 @@ class AgentPackages:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[OpenPackages]:
-        """Yield what brings the packages. Those of a command are installed when the first agent needs them."""
+        """Yield an object that provides packages. Those of a command are installed when the first agent needs them."""
         if self.command is not None:
             yield CommandRunner(self.sandbox(), self.track, self.command)
         else:
@@ -250,12 +250,12 @@ class AgentPackages:
 
 @dataclass(frozen=True, slots=True)
 class JestPackages:
-    """Jest, Babel and TypeScript in the versions that grade. An exercise without TypeScript settings gets the usual."""
+    """Jest, Babel and TypeScript in the versions that grade. Exercises without TypeScript settings get default ones."""
 
     modules: Path
 
     async def bring(self, place: Place, files: Mapping[str, str]) -> BroughtFiles:
-        """Link the packages, and add the usual TypeScript settings if the exercise has none."""
+        """Link the packages, and add default TypeScript settings if the exercise has none."""
         if _SETTINGS not in files:
             await asyncio.to_thread(put_files, place, {_SETTINGS: (JEST_SOURCES / _SETTINGS).read_bytes()})
         link = place.work / _MODULES
@@ -265,7 +265,7 @@ class JestPackages:
 
 
 def packages_of(grading: Grading | None, sandbox: Callable[[], Sandbox]) -> AgentPackages | None:
-    """Return the resource that lets agents run the tests of a case; None if they need no packages, or none is known."""
+    """Return the resource that lets agents run the tests of a case; None if no packages are needed or known."""
     if grading is None or grading.track not in TRACKS:
         return None
     track = TRACKS[grading.track]

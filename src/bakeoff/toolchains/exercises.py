@@ -1,9 +1,9 @@
 """Test exercises of any track: with our own Jest or pytest, or with a command.
 
-TypeScript is tested with Jest in worker processes that were made ready before the candidate came. A compiler that is
-kept turns TypeScript into scripts with Babel and runs none of them. A worker has Jest's runner, assertions, mocks and
-timers loaded, takes one job and ends. Tests that need more of Jest (mocked modules, snapshots, further packages, files)
-get a whole `jest`. Types are checked, and type tests run, without running the answer.
+TypeScript is tested with Jest in worker processes that are started in advance. A lasting compiler process turns
+TypeScript into scripts with Babel, and runs none of them. A worker has Jest's runner, assertions, mocks and timers
+loaded, takes one job and ends. Tests that need more of Jest (mocked modules, snapshots, further packages, files) get a
+whole `jest`. Types are checked, and type tests run, without running the answer.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ _FAILURE = re.compile(r"^Error: (.+)$(?s:.*?)^ +at (?:\./)?(.+)$", re.MULTILINE)
 
 
 class TypeChecker:
-    """Keep a process with TypeScript in it. It is started when it is first needed, and `close` ends it.
+    """A process that keeps TypeScript loaded. It is started when it is first needed, and `close` ends it.
 
     Args:
         sandbox: Where the process runs.
@@ -42,17 +42,18 @@ class TypeChecker:
         self._asking = asyncio.Lock()
 
     async def check(self, files: Mapping[str, str], seconds: float) -> str | None:
-        """Return the type errors in these files and the type tests that fail as one text, or None if there are none."""
+        """Return the type errors in these files and the failed type tests as one text, or None if there are none."""
         errors = await self._compile(files, seconds)
         if errors is None and any(matches(name, TYPE_TESTS) for name in files):
             return await self._run_type_tests(files, seconds)
         return errors
 
     async def _compile(self, files: Mapping[str, str], seconds: float) -> str | None:
-        """Return what the compiler finds.
+        """Return the findings of the compiler.
 
-        Types can be written that take forever. Such a check ends with an error, and the next answer gets a new process.
-        A process that ended had served others before, so the answer is checked once more, by a new one.
+        Some types take forever to check. Such a check ends with an error, and the next answer gets a new process. If
+        the process ended by itself, an earlier answer may be the reason, so this answer is checked again in a new
+        process.
         """
         async with self._asking:
             for _ in range(2):
@@ -97,7 +98,7 @@ class TypeChecker:
             await peer.close()
 
     async def close(self) -> None:
-        """End the compiler, once its present question is answered."""
+        """End the compiler after its current check."""
         async with self._asking:
             await self._end()
 
@@ -117,7 +118,7 @@ class ExerciseToolchain:
         slots: The number of candidates that are tested at a time.
         run_skipped: Also run the tests that the track marks as skipped.
         processes: Let tests and solutions in Python start processes.
-        command: Run this command instead of our own runner, which is opened too, to confirm the command.
+        command: Run this command instead of our own runner, which is still opened to confirm the command.
     """
 
     sandbox: Callable[[], Sandbox]
@@ -135,7 +136,7 @@ class ExerciseToolchain:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator["OpenExercises"]:
-        """Install what the track needs, and yield what runs its tests."""
+        """Install the requirements of the track, and yield the object that runs its tests."""
         sandbox = self.sandbox()
         async with AsyncExitStack() as stack:
             if self.command is None:
@@ -166,7 +167,7 @@ class ExerciseToolchain:
 
 @dataclass(frozen=True, slots=True)
 class OpenExercises:
-    """Run the tests of exercises as their track has them. `confirming` runs the tests of a command without it."""
+    """Runs the tests of exercises as their track does. `confirming` runs them without the track's command."""
 
     track: Track
     grader: Grader
@@ -175,7 +176,7 @@ class OpenExercises:
     types: TypeChecker | None = None
 
     async def run(self, files: Mapping[str, str], *, tests: Sequence[str] = (), seconds: float) -> TestRun:
-        """Run the tests of an exercise, without the marks by which its track skips later tests."""
+        """Run the tests of an exercise, without the marks that make its track skip later tests."""
         missing = [name for name in tests if name not in files]
         if missing or not tests:
             raise GraderError(f"the exercise has no test file {', '.join(missing)}".rstrip())
@@ -192,12 +193,12 @@ class OpenExercises:
 
 
 class OpenJest(WorkerPool):
-    """Run the test files of an exercise, each in a worker of its own."""
+    """Runs the test files of an exercise, each in a worker of its own."""
 
     worker_script, compiler_script, whole_script = "worker.cjs", "compiler.cjs", "fresh.cjs"
 
     async def run(self, files: Mapping[str, str], *, tests: Sequence[str] = (), seconds: float) -> TestRun:
-        """Run each test file in a warm worker, or in a whole Jest if it needs one. `seconds` is for all of them."""
+        """Run each test file in a warm worker, or in a whole Jest if it needs one. `seconds` limits all together."""
 
         async def run_file(entry: str, limit: float) -> TestRun:
             question = {"files": dict(files), "entry": entry, "tests": list(tests)}

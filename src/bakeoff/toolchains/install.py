@@ -1,6 +1,6 @@
-"""Install what graders need into the cache folder: Node packages for Vitest and Jest; find pytest beside Bakeoff.
+"""Install what graders need into the cache folder: Node packages for Vitest and Jest. Find pytest beside Bakeoff.
 
-The first process that needs an installation makes it and the others wait. No process ever sees half of one.
+The first process that needs an installation makes it and the others wait. No process ever sees an incomplete one.
 """
 
 import asyncio
@@ -89,7 +89,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _folder(name: str, sources: Iterable[Path], node_version: str) -> Path:
-    """Return one folder for each content of our files and each Node, so that no old installation is ever used."""
+    """Return a separate folder for each content of our files and each Node: old installations are never used."""
     contents = {path.name: path.read_text(encoding="utf-8") for path in sources}
     key = fingerprint(contents, WORKER_FLAGS, node_version, platform.system(), platform.machine())
     return cache_folder() / "toolchains" / f"{name}-{key[:16]}"
@@ -106,9 +106,9 @@ def _read_version(printed: str, node: str) -> tuple[int, int]:
 
 
 async def permission_flags(sandbox: Sandbox) -> tuple[str, ...]:
-    """Return the flags that keep graded code on the Node of a sandbox from starting processes, threads and addons.
+    """Return the flags that forbid graded code to start processes and threads or load addons, for a sandbox's Node.
 
-    With them Node also reads and writes only the files that further flags allow. A container has a Node of its own.
+    With these flags, Node also reads and writes only the files that further flags allow. A container has its own Node.
     """
     async with open_place() as place:
         done = await sandbox.run(Command(("node", "--version"), place, 30.0))
@@ -142,9 +142,9 @@ def pytest_folders() -> tuple[Path, ...]:
 
 
 async def install_once(folder: Path, fill: Callable[[Path], Awaitable[None]], note: str = "", say: Say = quiet) -> Path:
-    """Return the folder, read-only. If it is missing, `fill` fills an empty folder, which then takes its name.
+    """Return the folder, read-only. If it is missing, `fill` fills an empty folder, which is then renamed to it.
 
-    `note` is said before that.
+    Before that, `note` is passed to `say`.
     """
     if folder.is_dir():
         return folder
@@ -177,7 +177,7 @@ def _chmod(folder: Path, mode: str, *, check: bool) -> None:
 
 
 async def output_of(argv: list[str], cwd: Path, *, seconds: float = INSTALL_SECONDS) -> str:
-    """Return what a program of the user prints. Raise `InfraError` if it fails or takes too long."""
+    """Return the output of a program of the user. Raise `InfraError` if it fails or takes too long."""
     process = await asyncio.create_subprocess_exec(
         *argv,
         cwd=cwd,

@@ -1,4 +1,4 @@
-"""Describe one run of tests and one validation: what every grader returns."""
+"""The results of a run of tests and of a validation, which every grader returns."""
 
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -11,7 +11,7 @@ from bakeoff.protocols import Command, CommandResult, Sandbox
 from bakeoff.sandbox import open_place
 
 MAX_TESTS = 20_000
-"""More tests than any suite has. A report with more is not read to its end."""
+"""The most tests that are read from a report. No suite has more."""
 
 TestState: TypeAlias = Literal["passed", "failed", "skipped"]
 RunStop: TypeAlias = Literal["finished", "timeout", "crashed", "memory", "output"]
@@ -40,11 +40,11 @@ class TestRun(FrozenModel):
 
     tests: tuple[TestOutcome, ...] = ()
     error: str | None = None
-    """What kept the tests from running, or what went wrong outside of them."""
+    """The reason why the tests could not run, or an error outside of them."""
     stop: RunStop = "finished"
     seconds: float = 0.0
     tampered: str | None = None
-    """Why this run cannot be trusted."""
+    """The reason why this run cannot be trusted."""
     unconfirmed: str | None = None
     """The fault that our own runner, with twins, found in tests that passed in this run."""
 
@@ -57,7 +57,7 @@ class TestRun(FrozenModel):
 
 
 class Grader(Protocol):
-    """Run hidden tests on a candidate. This is the interface that every grading backend implements."""
+    """Runs hidden tests on a candidate. This is the interface that every grading backend implements."""
 
     async def run(self, files: Mapping[str, str], *, tests: Sequence[str] = (), seconds: float) -> TestRun:
         """Run the tests in a folder with these files.
@@ -68,24 +68,24 @@ class Grader(Protocol):
             seconds: The limit of the run.
 
         Returns:
-            The outcome of each test, and in `tampered` why they cannot be trusted.
+            The outcome of each test; `tampered` is the reason why they cannot be trusted, if any.
         """
 
 
 class ValidationOutcome(FrozenModel):
-    """The answer of a suite's own validator about a candidate's code."""
+    """The result of a suite's own validator for a candidate's code."""
 
     valid: bool
     errors: tuple[str, ...] = ()
 
 
 async def answered(running: Awaitable[TestRun]) -> TestRun:
-    """Return the run of an answer. This is the one rule for whose failure a run is, for all graders.
+    """Return the run of an answer. This is the one rule, for all graders, that decides whose failure a run is.
 
-    Whatever happens in a sandbox with an answer in it is the answer's own: any exit code and signal, limits, floods,
-    and reports that are missing, cut off, forged or unreadable. Only an `InfraError` or a `GraderError` is ours. A
-    grader raises one by what no answer can cause: the sandbox could not start a command, a runner did not write the
-    line that it writes before it reads the answer, or a program is missing where no answer is (`check_program`).
+    In a sandbox with an answer, everything counts as the answer's doing: any exit code and signal, limits, floods, and
+    reports that are missing, cut off, forged or unreadable. Only an `InfraError` or a `GraderError` is ours. A grader
+    raises one only for causes outside of any answer's reach: the sandbox could not start a command, a runner did not
+    write the line that precedes reading the answer, or a program is missing where no answer is (`check_program`).
     """
     try:
         run = await running
@@ -97,9 +97,10 @@ async def answered(running: Awaitable[TestRun]) -> TestRun:
 
 
 async def check_program(sandbox: Sandbox, command: Command, done: CommandResult, program: str) -> None:
-    """Raise `GraderError` if a program is missing that a command needs and that its suite does not bring.
+    """Raise `GraderError` if a program is missing that a command needs and that its suite does not provide.
 
-    Shells say so with the exit codes 126 and 127, and so can graded code. So the program is looked for without any.
+    Shells report that with the exit codes 126 and 127, but graded code can do the same. So look for the program in a
+    place without graded code.
     """
     is_brought = "/" in program and not program.startswith("/")
     if done.stop != "exited" or done.exit_code not in {126, 127} or is_brought:
@@ -132,12 +133,12 @@ async def run_each(
 
 
 def stopped_by_limit(done: CommandResult) -> TestRun:
-    """Return the run of a command that the sandbox ended at a limit."""
+    """Return the result of a command that the sandbox ended at a limit."""
     return TestRun(error=f"ended by the {done.stop} limit", stop=_STOPS.get(done.stop, "crashed"), seconds=done.seconds)
 
 
 def last_output(done: CommandResult) -> str:
-    """Return the end of what a command printed."""
+    """Return the end of a command's output."""
     text = (done.stdout + b"\n" + done.stderr).decode(errors="replace").strip()
     return text[-_TAIL:] or "no output"
 

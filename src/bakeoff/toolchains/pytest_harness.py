@@ -1,8 +1,8 @@
-"""Run test files with pytest and tell each result. `pytest_runner.py` passes this text to a Python of its own.
+"""Run test files with pytest and report each result. `pytest_runner.py` passes this text to a separate Python.
 
-The candidate is imported here and can do what it likes to this process, so all that is told here is a claim. Only
-pairs of runs with perturbed tests show something; see `bakeoff.grading.twins`. The harness therefore just runs pytest:
-without plugins, without `conftest.py` and without any configuration.
+The candidate is imported here and can do anything to this process, so every report is only a claim. Only pairs of runs
+with perturbed tests prove something; see `bakeoff.grading.twins`. The harness therefore just runs pytest: without
+plugins, without `conftest.py` and without any configuration.
 """
 # ruff: noqa: PTH108, PTH109 - pathlib is not needed for anything else
 
@@ -32,7 +32,7 @@ def tell(**what: object) -> None:
 
 
 class TestFile(pytest.Module):
-    """A test file. What is raised while it is imported is told in one line, and never ends the run."""
+    """A test file. Errors raised by its import are reported in one line, and never end the run."""
 
     def _getobj(self) -> object:
         try:
@@ -48,7 +48,7 @@ class TestFile(pytest.Module):
 
 
 class Plugin:
-    """Tell the result of each test when it has ended."""
+    """A pytest plugin that reports the result of each test when it has ended."""
 
     def __init__(self) -> None:
         self.errors: list[str] = []
@@ -84,7 +84,7 @@ class Plugin:
 
 
 def text_of(report: pytest.TestReport) -> str:
-    """Return why a test failed: the message of its error, or the lines that pytest marks with `E`."""
+    """Return the reason why a test failed: the message of its error, or the lines that pytest marks with `E`."""
     crash = getattr(report.longrepr, "reprcrash", None)
     if crash:
         return str(crash.message)[:MAX_LENGTH]
@@ -94,7 +94,7 @@ def text_of(report: pytest.TestReport) -> str:
 
 
 def main() -> None:
-    """Wait for the names of the test files, and run them. The last line told has the errors outside of tests."""
+    """Wait for the names of the test files, and run them. The last line of output has the errors outside of tests."""
     for name in default_plugins:  # most of the time goes into these, and nothing of the candidate's is there yet
         __import__(f"_pytest.{name}")
     with socket.socket(socket.AF_UNIX) as host, host.makefile("rw", encoding="utf-8") as lines:

@@ -1,4 +1,4 @@
-"""Test Python with pytest: one process in a sandbox for each run of the tests, which has loaded pytest before."""
+"""Test Python with pytest: one sandboxed process, with pytest loaded in advance, for each run of the tests."""
 
 import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -34,7 +34,7 @@ _LINES: TypeAdapter[TestOutcome | _End] = TypeAdapter(TestOutcome | _End)
 
 @dataclass(frozen=True, slots=True)
 class PytestToolchain:
-    """The resource that runs Python tests. They start processes only if `processes` says so."""
+    """The resource that runs Python tests. `processes` allows them to start processes."""
 
     sandbox: Callable[[], Sandbox]
     processes: bool = False
@@ -51,9 +51,9 @@ class PytestToolchain:
 
 
 class OpenPytest:
-    """Run test files with pytest: isolated, without plugins, configuration and conftest.py. `aclose` must be awaited.
+    """Runs test files with pytest: isolated, without plugins, configuration and conftest.py. `aclose` must be awaited.
 
-    Each run takes one of the processes that wait with pytest loaded. `slots` of them wait.
+    Each run takes one of the `slots` processes that wait with pytest loaded.
     """
 
     def __init__(self, sandbox: Sandbox, folders: tuple[Path, ...], processes: bool = False, slots: int = 1) -> None:
@@ -68,7 +68,7 @@ class OpenPytest:
     async def run(
         self, files: Mapping[str, str], *, tests: Sequence[str] = ("test_solution.py",), seconds: float
     ) -> TestRun:
-        """Run the tests in a new folder with these files. Raise `InfraError` if the sandbox's Python cannot."""
+        """Run the tests in a new folder with these files. Raise `InfraError` if the sandbox's Python cannot do it."""
         chosen = PYTHON.tests_among(tests, files)
         if missing := [name for name in chosen if name not in files]:
             raise GraderError(f"{missing[0]!r} is not among the files: {', '.join(sorted(files))}")
@@ -83,12 +83,12 @@ class OpenPytest:
             return TestRun(error="ended by the timeout limit", stop="timeout", seconds=seconds)
 
     async def aclose(self) -> None:
-        """End the processes that wait."""
+        """End the waiting processes."""
         await self._workers.close()
 
 
 def _read_run(done: CommandResult) -> TestRun:
-    """Return what the process claims. It ends with a last line, unless the candidate ended it before."""
+    """Return the claims of the process. Its output ends with a last line, unless the candidate ended it early."""
     if done.stop != "exited":
         return stopped_by_limit(done)
     try:

@@ -30,7 +30,7 @@ _INSTALLS = re.compile(
 )
 TEST_PATTERNS = ("*.test.*", "*_test.*", "*.spec.*", "*_spec.*", "test_*", "*Test.*", "*Tests.*", "*-test.*")
 EXAMPLE_STEMS = ("proof.ci", "example", "exemplar", "reference", "proof")
-"""Names of the known-good solution in `.meta` for exercises whose configuration does not say."""
+"""Names of the known-good solution in `.meta`, for exercises whose configuration does not name it."""
 RUNNER_FILES = (".meta/config.json", ".meta/test-runner.mjs")
 """Files in `.meta` that a track's own test command may read."""
 _TOOL_NAMES = (
@@ -59,14 +59,14 @@ def undo_x_calls(source: str) -> str:
 
 
 def undo_disabled(source: str) -> str:
-    """Remove the annotations of Java's later tests. One with another reason is skipped on purpose."""
+    """Remove the annotations that skip later tests in Java. A test with another reason is skipped on purpose."""
     return _DISABLED.sub("", source)
 
 
 def undo_later_skips(source: str) -> str:
-    """Remove the skip decorators of Python's later tests: those of the last tests, with no active test after them.
+    """Remove the skip decorators of later tests in Python, that is, of tests that no active test follows.
 
-    A skipped test between active ones is skipped on purpose. Lines keep their numbers.
+    A skipped test between active ones is skipped on purpose. Line numbers stay the same.
     """
     try:
         tests = list(_tests(ast.parse(source), ()))
@@ -102,13 +102,13 @@ class Track:
     suffixes: tuple[str, ...]
     runner: Literal["jest", "pytest", "command"] = "command"
     command: str | None = None
-    """The command that agents type to run an exercise's tests; None if we know none."""
+    """The command that agents type to run an exercise's tests; None if none is known."""
     type_command: str | None = None
-    """The command that agents type to check types, where types are graded."""
+    """The command that agents type to check types, in tracks where types are graded."""
     programs: tuple[str, ...] = ()
-    """The programs that the command needs, for tracks that Bakeoff has no test runner of its own for."""
+    """The programs that the command needs, for tracks without a test runner of Bakeoff."""
     get: str = ""
-    """How to get these programs."""
+    """Instructions for installing these programs."""
     jars: tuple[str, ...] = ()
     """The libraries of Java that the command needs."""
     support: tuple[str, ...] = ()
@@ -118,12 +118,12 @@ class Track:
     test_patterns: tuple[str, ...] = (*TEST_PATTERNS, "test-*")
     """Names of the files with tests to run. A track may list helpers among its tests."""
     defines_test: str | None = None
-    """A regular expression of a test's definition. A file without one is a helper, whatever its name: `test_utils`."""
+    """A regular expression for a test's definition. Files without a match, such as `test_utils`, are helpers."""
     unskip: Callable[[str], str] = str
-    """Undoes the marks by which the track skips later tests."""
+    """Removes the marks by which the track skips later tests."""
 
     def tests_among(self, trusted: Iterable[str], files: Mapping[str, str]) -> list[str]:
-        """Return the files that hold tests among the test files and their helpers; all of them if none is named so."""
+        """Return the files with tests from a list of tests and helpers; all of them if no name fits."""
         names = list(trusted)
         named = [name for name in names if matches(name, self.test_patterns)]
         pattern = self.defines_test
@@ -218,11 +218,11 @@ _ALL = (TYPESCRIPT, JAVASCRIPT, PYTHON, GO, RUST, CPP, JAVA)
 TRACKS: Mapping[str, Track] = {track.slug: track for track in _ALL}
 SUPPORT = tuple(name for track in _ALL for name in track.support)
 GUARDED = tuple(track for track in TRACKS.values() if track.runner != "command")
-"""The tracks that Bakeoff has a test runner of its own for."""
+"""The tracks for which Bakeoff has its own test runner."""
 
 
 def track_of(slug: str | None, names: Iterable[str]) -> Track:
-    """Return the track of that slug, or else the one that the endings of an exercise's files point to."""
+    """Return the track of that slug, or else the one that the suffixes of an exercise's files suggest."""
     if slug is not None and slug in TRACKS:
         return TRACKS[slug]
     suffixes = [PurePosixPath(name).suffix for name in names]
@@ -234,7 +234,7 @@ def track_of(slug: str | None, names: Iterable[str]) -> Track:
 
 
 def graded_track(language: str, command: str | None = None) -> Track:
-    """Return the track of a language, by its slug in upper or lower case. With a test command, any language is one."""
+    """Return the track of a language, by its slug in upper or lower case. A test command allows any language."""
     name = language.strip().lower()
     track = TRACKS.get(name) or Track(name, language, ())
     if track in GUARDED:
@@ -246,12 +246,12 @@ def graded_track(language: str, command: str | None = None) -> Track:
 
 
 def own_command(track: Track) -> str | None:
-    """Return the command that tests a track which Bakeoff has no runner for; None if it has one, or no command."""
+    """Return the command that tests a track without a runner of Bakeoff; None for others, or without a command."""
     return track.command if track.runner == "command" else None
 
 
 def missing_programs(track: Track) -> list[str]:
-    """Return the programs and libraries of a track's command that are not installed."""
+    """Return the missing programs and libraries of a track's command."""
     programs = [program for program in track.programs if shutil.which(program) is None]
     return programs + [PurePosixPath(jar).name for jar in track.jars if not Path(jar).exists()]
 
@@ -263,7 +263,7 @@ def split_command(command: str) -> tuple[str | None, str]:
 
 
 def starts_processes(*texts: str) -> bool:
-    """Return True if tests or a reference in Python start processes, so that answers must be free to do that too."""
+    """Return True if tests or a reference in Python start processes, so that answers must be allowed to as well."""
     return any(_STARTS_PROCESSES.search(text) for text in texts)
 
 

@@ -1,4 +1,4 @@
-"""Ask a suite's own validator, in TypeScript or Python: `validate(code) -> {valid, errors}`. It runs like the tests."""
+"""Run a suite's own validator, in TypeScript or Python: `validate(code) -> {valid, errors}`. It runs like the tests."""
 
 import json
 import secrets
@@ -37,7 +37,7 @@ os.write(answers, (asked["proof"] + text).encode())
 async def validate(
     runner: Any, code: str, validator: str, kind: Literal["ts", "py"], seconds: float
 ) -> ValidationOutcome:
-    """Return the validator's answer about the code. Raise `GraderError` if it throws, hangs or answers nonsense.
+    """Return the validator's result for the code. Raise `GraderError` if it throws, hangs or returns nonsense.
 
     Args:
         runner: An opened toolchain. A validator in Python runs in its sandbox; one in TypeScript needs its Node.

@@ -1,10 +1,10 @@
-"""Test components with Vitest, in worker processes that were made ready before the candidate came.
+"""Test components with Vitest, in worker processes that are started in advance.
 
-The few suites that need what only a whole `vitest run` can do, such as mocked modules and snapshots, get one. Suites
-that need layout get a whole Vitest with Chromium for each run: tests and component share a page, and page, browser and
-Vitest are one command in the sandbox, with a folder of their own. The browser starts processes, so neither Node's
-permission model nor the filter that forbids processes can be used. Pictures of components are taken in the same way,
-after grading: they change no verdict.
+Suites that need features of a whole `vitest run`, such as mocked modules and snapshots, get one. Suites that need
+layout get a whole Vitest with Chromium for each run: tests and component share a page, and page, browser and Vitest are
+one command in the sandbox, with a folder of their own. The browser starts processes, so neither Node's permission model
+nor the filter that forbids processes can be used. Pictures of components are taken in the same way, after grading: they
+change no verdict.
 """
 
 import base64
@@ -51,7 +51,7 @@ _SECONDS = 90.0  # for compiling, the start of a browser on a busy machine, and 
 
 
 def framework_of(component: str) -> Framework:
-    """Return what a component is written with, by the ending of its name."""
+    """Return the framework of a component, by the suffix of its file."""
     return _FRAMEWORKS.get(PurePosixPath(component).suffix, "typescript")
 
 
@@ -69,7 +69,7 @@ class VitestToolchain:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator["OpenVitest"]:
-        """Install Vitest if it is not there, start the first workers, and yield what runs tests."""
+        """Install Vitest if it is missing, start the first workers, and yield the object that runs tests."""
         toolchain, sandbox = await install_vitest(), self.sandbox()
         flags = await permission_flags(sandbox)
         async with AsyncExitStack() as stack:
@@ -80,7 +80,7 @@ class VitestToolchain:
 
 
 class OpenVitest(WorkerPool):
-    """Run the tests of components, and validators that are written in TypeScript."""
+    """Runs the tests of components, and validators that are written in TypeScript."""
 
     worker_script, compiler_script, whole_script = "start.cjs", "compiler.mjs", "fresh.mjs"
 
@@ -99,7 +99,7 @@ class OpenVitest(WorkerPool):
         return await self.run_whole(files, entry, seconds + _WHOLE_SECONDS) if run is None else run
 
     async def validate(self, code: str, source: str, seconds: float) -> ValidationOutcome:
-        """Ask a validator in TypeScript. Raise `GraderError` if it has no proper answer."""
+        """Run a validator in TypeScript. Raise `GraderError` if it returns no valid result."""
         async with self._slots:
             try:
                 prepared = await self.compile({"source": source}, seconds)
@@ -115,7 +115,7 @@ class OpenVitest(WorkerPool):
 
 
 def find_chromium() -> str:
-    """Return the browser that is installed. Raise `InfraError` if there is none."""
+    """Return the path of the installed browser. Raise `InfraError` if there is none."""
     found = next((path for name in _PROGRAMS if (path := shutil.which(name))), None)
     if found is None:
         raise InfraError(
@@ -126,7 +126,7 @@ def find_chromium() -> str:
 
 
 async def chromium_in(sandbox: Sandbox) -> str:
-    """Return the browser of a sandbox: the one that is installed here, except in a container, which has its own.
+    """Return the browser of a sandbox: the one installed on this machine or, in a container, the container's own.
 
     Raise `InfraError` if there is none.
     """
@@ -169,7 +169,7 @@ class BrowserToolchain(VitestToolchain):
 
 @dataclass(frozen=True, slots=True)
 class OpenBrowser:
-    """Run the tests of components in Chromium."""
+    """Runs the tests of components in Chromium."""
 
     sandbox: Sandbox
     toolchain: Path
@@ -191,7 +191,7 @@ class OpenBrowser:
         return run
 
     async def check_browser(self) -> None:
-        """Raise `InfraError` if the browser itself does not start, since a component can also throw what a run says."""
+        """Raise `InfraError` if the browser itself does not start: the report of a run may be faked by a component."""
         argv = (self.chromium, *_ALONE, "--dump-dom", "about:blank")
         async with open_place() as place:
             done = await self.sandbox.run(Command(argv, place, _START_SECONDS, graded=True))
@@ -209,7 +209,7 @@ class PictureToolchain:
 
     @classmethod
     async def ready(cls, sandbox: Sandbox, say: Say) -> "PictureToolchain":
-        """Install what is needed. Raise `InfraError` if Node or Chromium is missing."""
+        """Install the requirements. Raise `InfraError` if Node or Chromium is missing."""
         chromium = await chromium_in(sandbox)
         return cls(sandbox, await install_vitest(say), chromium)
 
@@ -229,7 +229,7 @@ class PictureToolchain:
 
 
 def read_picture(printed: bytes) -> Picture | None:
-    """Return the picture in the last line that was printed, encoded again; None if there is none."""
+    """Return the picture in the last line of the output, encoded again; None if there is none."""
     lines = printed.splitlines()
     found = json_object(lines[-1]) if lines else None
     if found is None:

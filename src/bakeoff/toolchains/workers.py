@@ -1,14 +1,14 @@
 """Keep processes of Node and Python ready in sandboxes, one for each run, and talk to them through a socket.
 
-    host ── compiler   one process, kept: turns sources into scripts; it never runs what it reads (Node only)
+    host ── compiler   one lasting process: turns sources into scripts; it never runs what it reads (Node only)
       │
       ├──── worker     libraries and test runner loaded, waiting; takes one job, answers, ends
-      └──── worker     the next one, made ready while the first is at work
+      └──── worker     the next one, started while the first is at work
 
-Each of these is a sandboxed command in a folder of its own, with a user of its own if we are root. No process meets two
+Each of these is a sandboxed command in a folder of its own, with a user of its own if we are root. No worker meets two
 candidates, so nothing can leak from one to another, and one that hangs or breaks affects no other. A worker of Node can
-read the toolchain and no other file, and start no process. What a worker reports is a claim of the candidate's process,
-no more.
+read the toolchain and no other file, and start no process. A worker's report is only a claim of the candidate's
+process.
 """
 
 import asyncio
@@ -49,7 +49,7 @@ _FIRST_SIGNAL = 128  # a shell adds the number of a signal to this for the exit 
 
 
 class PeerGone(Exception):
-    """The process ended, or sent something that is not an answer. `completed` tells how it ended, if that is known."""
+    """The process ended, or sent something that is not an answer. `completed` is its result, if it is known."""
 
     def __init__(self, completed: CommandResult | None) -> None:
         super().__init__("it ended without an answer")
@@ -61,7 +61,7 @@ class NotStartedError(InfraError):
 
 
 def _bind(listening: socket.socket, folder: Path) -> None:
-    """Bind the socket in a folder. On Linux a path through its descriptor is short, where the folder's is too long."""
+    """Bind the socket in a folder. On Linux, address the folder by its descriptor: its path may be too long."""
     opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         short = Path(f"/proc/self/fd/{opened}")
@@ -79,7 +79,7 @@ class Peer:
     """
 
     place: Place
-    """Its folders, from when it is ready on."""
+    """The process's folders; set once it is ready."""
 
     def __init__(
         self,
@@ -145,7 +145,7 @@ class Peer:
         raise NotStartedError(f"{self._argv[0]} did not start: {words}")
 
     async def ready(self) -> None:
-        """Wait until it can be asked. Raise `InfraError` if it never can."""
+        """Wait until the process accepts questions. Raise `InfraError` if it never will."""
         await asyncio.shield(self._readiness)
 
     @property
@@ -161,7 +161,7 @@ class Peer:
         Args:
             question: The question.
             seconds: How long to wait.
-            more: Returns, at the end of that time, how much longer to wait.
+            more: Returns, when that time is over, how much longer to wait.
         """
         await self.ready()
         reader, writer = self._connected.result()
@@ -189,7 +189,7 @@ class Peer:
         return answer
 
     async def finish(self, question: object, *, seconds: float) -> CommandResult:
-        """Send a question that it answers by its output, and return how it ended. Raise `TimeoutError`."""
+        """Send a question that the process answers by its output, and return its result. Raise `TimeoutError`."""
         _, writer = self._connected.result()
         started = time.monotonic()
         writer.write(json.dumps(question).encode() + b"\n")
@@ -199,7 +199,7 @@ class Peer:
         return replace(self._process.result(), seconds=time.monotonic() - started)
 
     async def _ending(self) -> CommandResult | None:
-        """Wait a little for the process to end after it has disconnected, and return how it did."""
+        """Wait briefly for the process to end after it has disconnected, and return its result."""
         await asyncio.wait([self._process], timeout=_ENDING_SECONDS)
         return self._process.result() if self._process.done() else None
 
@@ -215,7 +215,7 @@ class Peer:
 
 
 class WaitingWorkers:
-    """Workers that are ready before they are needed: each takes one job, and the next one starts meanwhile."""
+    """Workers that are ready in advance: each takes one job, and the next one starts meanwhile."""
 
     def __init__(self, start: Callable[[], Peer], many: int) -> None:
         self._start = start
@@ -223,12 +223,12 @@ class WaitingWorkers:
         self._closing: set[asyncio.Task[None]] = set()
 
     async def ready(self) -> None:
-        """Wait until the first of them is ready."""
+        """Wait until the first worker is ready."""
         await self._waiting[0].ready()
 
     @contextlib.asynccontextmanager
     async def take(self) -> AsyncIterator[Peer]:
-        """Take a worker that is ready for one job, and end it afterwards. The next one starts at once."""
+        """Take a ready worker for one job, and end it afterwards. The next one starts at once."""
         while True:
             worker = self._waiting.popleft()
             self._waiting.append(self._start())
@@ -241,7 +241,7 @@ class WaitingWorkers:
                 self.end(worker)
 
     def end(self, peer: Peer) -> None:
-        """End a process in the background, so that no candidate waits for it. `close` does."""
+        """End a process in the background, so that no candidate waits for it. `close` waits for it."""
         task = asyncio.create_task(peer.close())
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
@@ -256,13 +256,13 @@ class WaitingWorkers:
 
 
 class WorkerPool:
-    """A compiler, and as many waiting workers as runs may go on at a time.
+    """A compiler, and as many waiting workers as there are runs at a time.
 
     Args:
         sandbox: Where all processes run.
         toolchain: The installed folder with their scripts.
         slots: The number of runs at a time.
-        flags: What the Node of the sandbox is told of permissions.
+        flags: The permission flags for the sandbox's Node.
     """
 
     worker_script: str
@@ -286,7 +286,7 @@ class WorkerPool:
         await self._workers.ready()
 
     async def run_warm(self, question: dict[str, Any], seconds: float) -> TestRun | None:
-        """Compile tests and run them in a worker. Return None if only a whole test runner can.
+        """Compile tests and run them in a worker. Return None if they need a whole test runner.
 
         A run that something else may have ended is tried once more, alone. A run that never ends gets 1.5 times its
         limit if the machine is busy, and is not tried again.
@@ -302,7 +302,7 @@ class WorkerPool:
             return (await self._try(question, seconds))[0]
 
     async def _try(self, question: dict[str, Any], seconds: float) -> tuple[TestRun | None, bool]:
-        """Return the run, and whether another one may end differently."""
+        """Return the run, and True if another try may end differently."""
         started, step, limit = time.monotonic(), _NOT_COMPILED, min(seconds, COMPILE_SECONDS)
         try:
             prepared = await self.compile(question, seconds)
@@ -335,7 +335,7 @@ class WorkerPool:
         return read_last_line(done)
 
     async def compile(self, question: dict[str, Any], seconds: float) -> dict[str, Any]:
-        """Compile one at a time, so that a source on which the compiler hangs or breaks affects no other."""
+        """Compile one source at a time, so that one on which the compiler hangs or breaks affects no other."""
         async with self._compiling:
             try:
                 return parse_answer(await self._compiler.ask(question, seconds=min(seconds, COMPILE_SECONDS)))
@@ -361,7 +361,7 @@ class WorkerPool:
 
 
 def parse_answer(answer: bytes) -> dict[str, Any]:
-    """Return an answer as a JSON object. Raise `PeerGone` if it is none."""
+    """Return an answer as a JSON object. Raise `PeerGone` for anything else."""
     if (value := json_object(answer)) is None:
         raise PeerGone(None)
     return value
@@ -382,11 +382,11 @@ async def run_script(
     Args:
         sandbox: Where it runs.
         script: The script, in the folder that holds `node_modules`.
-        files: What the folder holds, beside a link to the toolchain's packages.
-        stdin: What the script is told.
+        files: The files of the folder, which also gets a link to the toolchain's packages.
+        stdin: The input of the script.
         seconds: The limit of the run.
         limits: The other limits.
-        readable: What it may read besides the toolchain.
+        readable: Paths that it may read besides the toolchain.
     """
     toolchain = script.parent
     async with open_place() as place:
@@ -398,7 +398,7 @@ async def run_script(
 
 
 def read_last_line(done: CommandResult) -> TestRun:
-    """Return the run that a whole test runner reports in the last line of its output, unless a limit ended it."""
+    """Return the run that a whole test runner reports in its last line of output, or one for a limit that ended it."""
     if done.stop != "exited":
         return stopped_by_limit(done)
     with contextlib.suppress(PeerGone, IndexError):
@@ -415,7 +415,7 @@ class _WorkerReport(FrozenModel):
 
 
 def read_report(answer: dict[str, Any], seconds: float) -> TestRun:
-    """Return the run that a process of ours reports."""
+    """Return the run that one of our processes reports."""
     try:
         report = _WorkerReport.model_validate(answer)
     except ValidationError:
