@@ -5,7 +5,7 @@ async with meter.open_trial(task, [upstream], place=place) as trial:
     env = {"OPENAI_BASE_URL": trial.base_url(access, "openai"), "OPENAI_API_KEY": trial.token}
     command = Command(access.wrap(argv), place, seconds, env=env, network=access.network, readable=access.readable)
     await sandbox.run(command)
-    transcript = trial.transcript()
+transcript = trial.transcript()
 """
 
 from bakeoff.meter.app import METER, Meter, OpenMeter

@@ -45,7 +45,7 @@ class RequestRefused(Exception):
 
 @contextmanager
 def _held(trial: TrialMeter) -> Iterator[Callable[[int], None]]:
-    """Yield what counts the bytes of one request, which the trial holds until the request is answered."""
+    """Yield a function that counts the bytes of one request, which the trial holds until the request is answered."""
     limits, held = trial.meter.limits, 0
 
     def hold(count: int) -> None:
@@ -133,7 +133,7 @@ class MeterApp:
             await self._exchange(Exchange(self._trial, asked, responder), request.receive)
 
     def _route(self, method: str, path: str) -> tuple[Upstream, Route, str, str]:
-        """Return the provider, the route, the path below the provider's address, and the model if the path names it."""
+        """Return the provider, the route, the path below the provider's address, and the model if the path has it."""
         if len(path) > MAX_PATH_LENGTH:
             raise RequestRefused(404, f"the meter accepts no path of more than {MAX_PATH_LENGTH} characters")
         upstream = self._upstream(path)
@@ -150,7 +150,7 @@ class MeterApp:
         raise RequestRefused(405, f"{method} is not allowed for {path[:200]!r}")
 
     async def _exchange(self, exchange: Exchange, receive: Receive) -> None:
-        """Answer the request, but stop when the agent disconnects, so that the rest costs nothing."""
+        """Answer the request. Stop when the agent disconnects, so that the rest costs nothing."""
         if self._trial.closed:
             raise RequestRefused(401, "the trial is over")
         answer = asyncio.create_task(exchange.run())
@@ -237,8 +237,8 @@ class OpenMeter(SharedMeter):
         Args:
             task: The trial.
             upstreams: The providers that the agent may ask, with their keys.
-            place: Where the agent will run: its user may use the socket.
-            worked: The models that have answered the same subject before. Those that answer now are added.
+            place: The place where the agent will run: its user may use the socket.
+            worked: The models that have answered the same subject before. Models that answer now are added.
         """
         named = {upstream.name: upstream for upstream in upstreams}
         if not named:

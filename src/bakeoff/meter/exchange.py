@@ -36,7 +36,7 @@ _DECODED = ("", "identity", "gzip", "deflate")  # encodings that the client deco
 
 
 class StreamCut(Exception):
-    """The stream broke after the agent got its beginning, so the agent's connection is broken too."""
+    """The stream broke after the agent got its beginning, so the agent's connection is closed too."""
 
 
 class Responder:
@@ -93,7 +93,7 @@ class Exchange:
     passed_headers: dict[str, str] = field(default_factory=dict)
 
     async def run(self) -> None:
-        """Answer the request, and record its usage in any case: a cancelled exchange costs money too."""
+        """Answer the request, and always record its usage: a cancelled exchange costs money too."""
         asked, trial, complete = self.asked, self.trial, False
         if asked.route.format is None:  # a free request
             await self._ask()
@@ -210,7 +210,7 @@ class Exchange:
             raise self._lost(error) from error
 
     def _lost(self, error: httpx2.HTTPError) -> ProviderBusy | InfraError:
-        """Return the error for a lost connection. A provider that began to answer is paid, again for each retry."""
+        """Return the error for a lost connection. A provider that has begun to answer charges for each retry."""
         name, what = self.asked.upstream.name, type(error).__name__
         if not 200 <= self.status < 300:
             self.sent = False
@@ -228,7 +228,7 @@ class Exchange:
         return ProviderBusy(message, **how) if patient else InfraError(message)
 
     def _body(self) -> bytes:
-        """Return the request body. Chat streams report counts only on request, so they are requested."""
+        """Return the request body, changed so that chat streams report counts, which they do only on request."""
         asked = self.asked
         options = asked.data.get("stream_options")
         counted = isinstance(options, dict) and options.get("include_usage")
@@ -308,10 +308,10 @@ class Exchange:
         await self.responder.whole(self.last)
 
     def _is_about_key(self, status: int, *, hopeless: bool) -> bool:
-        """Return True if a refusal is about the key or its money, and not about what the agent chose to ask for.
+        """Return True if a refusal is about the key or its credit, and not about the agent's own request.
 
-        Once a model has answered this subject, the key works: then errors about another model, a free request or
-        something forbidden are the agent's own fault, and excuse nothing.
+        Once a model has answered this subject, the key is known to work. Then errors about another model, a free
+        request or something forbidden are the agent's own fault.
         """
         if not (hopeless or status in (401, 403)):
             return False
@@ -353,7 +353,7 @@ class Exchange:
         await self.responder.more(passing)
 
     def _read_event(self, event: bytes) -> bytes:
-        """Return the event for the agent; nothing for the counts that only we asked for."""
+        """Return the event for the agent; empty bytes for counts that only we asked for."""
         event = self.trial.meter.redactor(event)
         data, format = data_of(event), self.asked.route.format
         if data is not None and format is not None:
@@ -378,7 +378,7 @@ class Exchange:
     # --- exchange --------------------------------------------------------------------------------------------------
 
     def _book(self, *, complete: bool) -> None:
-        """Report the usage to the run first, so that no content of an answer can prevent it."""
+        """Report the usage, then record the exchange: no content of an answer must prevent the report."""
         assert self.question is not None, "free requests have no usage"
         trial, answer, price = self.trial, self.answer, self.price
         seconds = perf_counter() - self.started
@@ -419,9 +419,7 @@ def _is_readable(got: httpx2.Response) -> bool:
 
 
 def _is_about_money(status: int, body: bytes) -> bool:
-    """Return True if the account has no credit. Fields that repeat the request are ignored, since an agent writes
-    those.
-    """
+    """Return True if the account has no credit. Fields that repeat the request are ignored: agents write those."""
     if status == 400:
         found = objects_of(body)
         message = data_in(found[0].get("error")).get("message") if len(found) == 1 else None
@@ -430,7 +428,7 @@ def _is_about_money(status: int, body: bytes) -> bool:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the wait that the provider asks for, in seconds. Dates, which few send, are ignored."""
+    """Return the wait in seconds that the provider asks for. Dates, which are rare, are ignored."""
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         try:
             seconds = float(headers.get(name, "")) / unit

@@ -1,4 +1,4 @@
-"""Keep the state of the meter: token, addresses, budget and transcript of one trial, and what trials share.
+"""Keep the state of the meter: token, addresses, budget and transcript of one trial, and everything that trials share.
 
 A trial's agent reaches its meter at a loopback port, and at a Unix socket from sandboxes without a network.
 
@@ -62,7 +62,7 @@ async def listen(app: Any, uid: int | None, limits: ServerLimits) -> AsyncIterat
 
 
 def runtime_folder() -> Path:
-    """Return a folder with a short path, for the socket, and outside `/tmp` if possible, which sandboxes replace."""
+    """Return a folder for the socket: its path is short and, if possible, outside `/tmp`, which sandboxes replace."""
     if sys.platform == "linux" and os.geteuid() == 0:
         with suppress(OSError):
             _RUN.mkdir(mode=0o755, exist_ok=True)
@@ -73,7 +73,7 @@ def runtime_folder() -> Path:
 
 
 def make_folder() -> Path:
-    """Make a folder that others may pass through and not list, with the forwarder for sandboxes."""
+    """Make a folder that others may enter but not list, with the forwarder for sandboxes."""
     folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=runtime_folder())).resolve()
     folder.chmod(0o711)
     script = folder / FORWARDER
@@ -122,7 +122,7 @@ MAX_EXCUSED_SECONDS = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class MeterLimits:
-    """The most that an agent, or a provider, may ask of the meter of one trial."""
+    """The most that an agent or a provider may use in the meter of one trial."""
 
     body_bytes: int = 32 << 20  # of one request
     held_bytes: int = 64 << 20  # of all requests together
@@ -135,7 +135,7 @@ class MeterLimits:
 
     @property
     def of_server(self) -> ServerLimits:
-        """Return the limits below HTTP. They are wider where the meter itself answers that a limit was reached."""
+        """Return the limits below HTTP. They are wider where the meter itself reports that a limit was reached."""
         return ServerLimits(self.connections, self.head_seconds, self.body_seconds + 5, self.taking_seconds + 5)
 
 
@@ -211,14 +211,14 @@ class SpendingLimit(Protocol):
     """The remaining budget of the run."""
 
     def exceeded(self) -> str | None:
-        """Return which limit is reached; None if there is budget left."""
+        """Return the limit that was reached; None if there is budget left."""
 
     def fits(self, more: Usage) -> bool:
-        """Tell whether this much more usage stays within the limits. An unknown cost never fits a cost limit."""
+        """Return True if this much more usage stays within the limits. An unknown cost never fits a cost limit."""
 
 
 def most_of(data: Mapping[str, Any], price: Price | None) -> Usage:
-    """Return the maximum usage of a request: its prompt, by characters, and the longest answer that it allows."""
+    """Return the maximum usage of a request: its prompt, estimated by characters, and the longest allowed answer."""
     wanted = [data.get(name) for name in _BOUNDS] + [data_in(data.get("generationConfig")).get("maxOutputTokens")]
     bound = max((count for count in wanted if isinstance(count, int) and 0 < count <= MAX_TOKENS), default=0)
     choices = data.get("n")
@@ -230,7 +230,7 @@ def most_of(data: Mapping[str, Any], price: Price | None) -> Usage:
 
 @dataclass(slots=True)
 class TrialLog:
-    """The exchanges so far. It can be read at any time, also after a kill."""
+    """The exchanges so far. It can be read at any time, even after a kill."""
 
     steps: list[Step] = field(default_factory=list)
     usage: Usage = NO_USAGE
@@ -311,7 +311,7 @@ def _shown(content: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class MeterAccess:
-    """The way from a sandboxed agent to its meter: a prefix for its command, the address, and readable paths."""
+    """The connection from a sandboxed agent to its meter: a prefix for its command, the address, and readable paths."""
 
     argv_prefix: tuple[str, ...]
     origin: str
@@ -325,7 +325,7 @@ class MeterAccess:
 
 @dataclass(slots=True)
 class TrialMeter:
-    """The meter of one trial. It listens at `port` and in `folder`; `access` says how an agent gets there."""
+    """The meter of one trial. It listens at `port` and in `folder`; `access` describes how an agent reaches it."""
 
     meter: SharedMeter
     task: Task
@@ -365,11 +365,11 @@ class TrialMeter:
             raise self.free_failure
 
     def access(self, sandbox: str, *, network: bool = False) -> MeterAccess:
-        """Return how an agent in a sandbox gets to the meter.
+        """Return how an agent in a sandbox reaches the meter.
 
         Args:
             sandbox: The name of the sandbox.
-            network: The agent may use the network besides.
+            network: The agent may use the network as well.
         """
         if sandbox == "process" or network:
             return MeterAccess((), f"http://{HOST}:{self.port}", (), network=network)
@@ -388,13 +388,13 @@ class TrialMeter:
     def clock(self) -> Clock:
         """Return the clock to pause while a provider causes a wait.
 
-        Above `MAX_EXCUSED_SECONDS` it is another clock, so that further waiting counts as the trial's own time.
+        Above `MAX_EXCUSED_SECONDS`, return another clock, so that further waits count as the trial's own time.
         """
         waited = self.task.clock.waited
         return self.task.clock if waited < MAX_EXCUSED_SECONDS else Clock(MAX_EXCUSED_SECONDS)
 
     def reserve(self, most: Usage) -> AbstractAsyncContextManager[None]:
-        """Reserve budget for a request. Waiting for other trials is excused, waiting for one's own requests is not."""
+        """Reserve budget for a request. Only waits for other trials are excused, not those for its own requests."""
         clock = self.clock if len(self.exchanges) <= 1 else None
         return self.meter.reserve(self.task.resources.get(BUDGET), most, clock)
 
@@ -417,7 +417,7 @@ class TrialMeter:
         return first if turn == 0 else exchange_key(trial, path, asked.data, turn)
 
     def spend(self, usage: Usage, *, cut: bool) -> None:
-        """Report usage to the run. If the budget is exceeded, the answer is still delivered, since it is paid for."""
+        """Report usage to the run. If that exceeds the budget, the answer is still delivered, since it is paid for."""
         if not cut and self.failure is not None and _may_pass(self.failure):
             self.failure = None
         try:

@@ -74,7 +74,7 @@ def key_headers(upstream: Upstream) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One allowed kind of request. Without a format it is free, such as listing models and counting tokens."""
+    """One allowed kind of request. A route without a format is free, such as listing models or counting tokens."""
 
     method: str
     path: str  # a regular expression
@@ -152,7 +152,7 @@ def asking_headers(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
 
 
 def answering_headers(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return the provider's headers that are passed to the agent; account details are not."""
+    """Return the provider's headers that are passed to the agent, without details of the account."""
     return _passing(_ANSWERING, headers)
 
 

@@ -32,7 +32,7 @@ _MAX_WORD_LENGTH = 20_000
 
 @dataclass(slots=True)
 class AnswerPiece:
-    """A part of an answer while it grows."""
+    """A part of a growing answer."""
 
     kind: Kind
     name: str = ""
@@ -41,7 +41,7 @@ class AnswerPiece:
     size: int = 0
 
     def add(self, text: str) -> None:
-        """Add text, and cut it at the limit of one part."""
+        """Add text, up to the limit of one part."""
         room = MAX_CHARACTERS - self.size
         self.size += len(text)
         if room > 0:
@@ -90,7 +90,7 @@ class ModelAnswer:
             piece.add(text)
 
     def count(self, counted: Mapping[str, int] | None, *, final: bool) -> None:
-        """Take over counts, which only grow. Counts that cannot be true are dropped, and the usage is estimated."""
+        """Take over counts, which only increase. Drop impossible counts: the usage is then estimated."""
         wrong = counted is None or any(count > MAX_TOKENS for count in counted.values())
         self.counts.update({name: max(value, self.counts.get(name, 0)) for name, value in (counted or {}).items()})
         cached = self.counts.get("cache_read", 0) + self.counts.get("cache_write", 0)
@@ -117,16 +117,16 @@ class ModelAnswer:
         return usage.model_copy(update={"cost": cost}), estimated
 
     def parts(self) -> tuple[Part, ...]:
-        """Return what has arrived, as parts of a transcript. Empty pieces are left out, except calls of tools."""
+        """Return the answer so far as parts of a transcript. Empty pieces are left out, except tool calls."""
         return tuple(piece.part() for piece in self.pieces.values() if piece.size or piece.kind == "tool")
 
     def text(self) -> str:
-        """Return all text for the user, without reasoning and calls of tools."""
+        """Return all text for the user, without reasoning and tool calls."""
         return "".join("".join(piece.texts) for piece in self.pieces.values() if piece.kind == "text")
 
 
 def arguments_of(text: str) -> JsonValue:
-    """Return a call's arguments as data, or as the original text if that is not usable JSON."""
+    """Return a call's arguments as data, or as the original text if it is not usable JSON."""
     try:
         arguments: JsonValue = json.loads(text, parse_constant=_refuse, parse_float=_finite) if text else {}
     except (ValueError, RecursionError):
@@ -155,7 +155,7 @@ def depth_of(value: object) -> int:
 
 
 def characters_in(value: object) -> int:
-    """Count the characters of all texts in data, as a tokenizer would see them, without files."""
+    """Count the characters of all texts in data that a tokenizer would see; files do not count."""
     total, queue = 0, [value]
     while queue:
         item = queue.pop()
@@ -181,7 +181,7 @@ _RESPONSE_END = {"response.completed", "response.incomplete", "response.failed"}
 
 
 class EventSplitter:
-    """Yields complete events with their separators, so that joining them gives the stream again."""
+    """Splits a stream into complete events with their separators, so that joining them restores the stream."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
@@ -189,7 +189,7 @@ class EventSplitter:
         self._looked = 0
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
-        """Yield the events that are complete with this chunk. Raise `InfraError` for one that is too long."""
+        """Yield the events that this chunk completes. Raise `InfraError` for one that is too long."""
         self._pending += chunk
         while found := _END.search(self._pending, max(0, self._looked - _MAX_END_LENGTH)):
             event = bytes(self._pending[: found.end()])
@@ -215,7 +215,7 @@ def data_of(event: bytes) -> Mapping[str, Any] | None:
 
 
 def objects_of(body: bytes) -> list[dict[str, Any]]:
-    """Return the JSON object of a body, or the objects of its list, as Gemini streams without events."""
+    """Return the JSON object of a body, or the objects of its list, which Gemini sends for streams without events."""
     try:
         data = json.loads(body)
     except (ValueError, RecursionError):
@@ -470,7 +470,7 @@ def _gemini_tools(body: Data) -> Iterator[tuple[str, Any]]:
 
 
 def _gemini_results(body: Data) -> Iterator[WireToolResult]:
-    """Yield the results of calls that have an id, which not every model gives them."""
+    """Yield the results of calls that have an id. Not every model gives one."""
     for content in objects_in(body.get("contents")):
         for part in objects_in(content.get("parts")):
             if result := data_in(part.get("functionResponse")):
