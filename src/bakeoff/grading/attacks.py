@@ -67,7 +67,7 @@ class HostileSolution:
     name: str
     family: Family
     what: str
-    """A sentence that says what it does and which grader it would beat."""
+    """A sentence on what it does and which grader it would deceive."""
     suffix: str
     program: str
     """The path of the program below `bundled/attacks`."""
@@ -75,7 +75,7 @@ class HostileSolution:
     rung: Rung = "process"
     """The weakest sandbox in which it must fail."""
     in_vitest: bool | None = None
-    """True if it attacks Vitest and not Jest, False if Jest and not Vitest, None if its ending tells."""
+    """True if it attacks Vitest and not Jest, False if Jest and not Vitest, None if its suffix decides."""
 
     def fits(self, case: GradedCase) -> bool:
         """Return True if the attack is one on the language of a case."""
@@ -102,7 +102,7 @@ class HostileScript:
     name: str
     what: str
     suffix: str | None = None
-    """The ending of the solutions that it can harm, None for every language."""
+    """The suffix of the solutions that it can harm; None for every language."""
     family: Family = "files"
     rung: Rung = "process"
 
@@ -137,7 +137,7 @@ Attack: TypeAlias = HostileSolution | HostileScript
 
 @cache
 def all_attacks() -> tuple[Attack, ...]:
-    """Return every attack. A name stands for one attack in each language."""
+    """Return every attack. One name may stand for attacks in several languages."""
     table = tomllib.loads(_read("catalogue.toml"))
     scripts = [
         HostileScript(name, f"it {what}", table["only"].get(name)) for name, what in table["workspace"]["files"].items()
@@ -190,7 +190,7 @@ def solution_in_turn(case: GradedCase) -> HostileSolution | None:
 
 
 def attacks_in_turn(cases: Mapping[str, GradedCase]) -> dict[str, str]:
-    """Return the name of an attack for each case, all of them equally often, and only such as fit its language."""
+    """Return the name of an attack for each case: one that fits its language, all attacks equally often."""
     used = dict.fromkeys(attack_names(), 0)
     chosen: dict[str, str] = {}
     for key, case in cases.items():
@@ -201,7 +201,7 @@ def attacks_in_turn(cases: Mapping[str, GradedCase]) -> dict[str, str]:
 
 
 def _python_module(code: str, case: GradedCase, file: str) -> str:  # noqa: ARG001
-    """Return a hollow module behind the attack: whatever tests import from it exists, and calls its `on_call`."""
+    """Return a hollow module behind the attack: each name that tests import from it exists, and calls its `on_call`."""
     return f"{code.replace('{file}', file)}\n\n\n{_read('parts/hollow.py')}"
 
 
@@ -267,7 +267,7 @@ def _component(code: str, case: GradedCase, file: str) -> str:
 
 
 def _suffix_of(case: GradedCase) -> str:
-    """Return the ending of a case's solution, which tells its language."""
+    """Return the suffix of a case's solution, which determines its language."""
     return PurePosixPath(case.settings.solution[0]).suffix
 
 

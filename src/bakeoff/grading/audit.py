@@ -44,7 +44,7 @@ _MIN_SHINGLES, _MAX_OVERLAP = 8, 0.4
 
 
 class AuditSettings(FrozenModel):
-    """The settings of an audit: how thorough it is, and what a case must reach."""
+    """The settings of an audit: its thoroughness, and the values that a case must reach."""
 
     rounds: int = Field(default=44, ge=1, description="how often the tests run on the reference")
     mutants: int = Field(default=20, ge=0, description="of each case, without the equivalent ones")
@@ -95,7 +95,7 @@ class CaseAudit(FrozenModel):
         return self.tests - sum(map(len, self.unproven.values()))
 
     def count(self, fate: Fate) -> int:
-        """Return how many mutants had this fate."""
+        """Return the number of mutants with this result."""
         return sum(mutant.fate == fate for mutant in self.mutants)
 
     @property
@@ -130,7 +130,7 @@ class Audit(FrozenModel):
         return tuple(case for case in self.cases if not case.ok)
 
     def count(self, fate: Fate) -> int:
-        """Return how many mutants of all cases had this result."""
+        """Return the number of mutants of all cases with this result."""
         return sum(case.count(fate) for case in self.cases)
 
     @property
@@ -170,7 +170,7 @@ def read_audit(path: Path) -> Audit:
 def audit_digest(case: Case) -> str:
     """Return a digest of everything that an audit depends on.
 
-    The prompt, the time limit and which tests a subject sees are not part of it.
+    The prompt, the time limit and the choice of visible tests are not part of it.
     """
     settings = case.grading.model_dump(mode="json", exclude={"seconds", "shown_tests"}) if case.grading else {}
     return fingerprint(settings, {**case.files, **case.hidden}, case.reference)
@@ -345,7 +345,7 @@ def _problems(found: CaseAudit, settings: AuditSettings) -> Iterable[str]:
 
 
 def _overlap(case: GradedCase) -> float:
-    """Return the share of the reference that stands in what subjects see, without what they start from."""
+    """Return the share of the reference that subjects can read in other files, without what they start from."""
     solution = case.settings.solution
     own = _shingles(case.reference.values()) - _shingles(case.case.files.get(name, "") for name in solution)
     shown = _shingles([case.case.prompt, *(text for name, text in case.case.files.items() if name not in solution)])
@@ -395,7 +395,7 @@ async def verify_cases(
         cases: Each case with the answers that must fail.
         resources: The opened toolchains and references.
         jobs: The number of cases that are checked at a time.
-        reference: The users' word for the reference.
+        reference: The word for the reference in messages to users.
     """
     free = asyncio.Semaphore(jobs)
 

@@ -201,9 +201,9 @@ async def type_errors(case: GradedCase, answer: Mapping[str, str], resources: Ma
 async def run_validator(
     case: GradedCase, answer: Mapping[str, str], resources: Mapping[str, Any]
 ) -> ValidationOutcome | None:
-    """Ask the suite's validator about an answer; return None if there is no validator.
+    """Run the suite's validator on an answer; return None if there is no validator.
 
-    Raise `GraderError` if it breaks for everybody. One that accepts the reference and breaks on an answer refuses it.
+    Raise `GraderError` if it fails on the reference too. If it fails only on the answer, the answer is refused.
     """
     language = _validator_language(case)
     if language is None or case.validator is None:
@@ -228,7 +228,7 @@ def installation_of(case: GradedCase, resources: Mapping[str, Any]) -> str:
 
 
 def _validating(settings: Grading) -> Grading:
-    """Return the settings whose toolchain asks a validator in TypeScript: its own, or one that has Node."""
+    """Return the settings of a toolchain that runs a validator in TypeScript: the case's own, or one that has Node."""
     if settings.runner == VITEST:
         return settings.model_copy(update={"browser": False})
     return settings.model_copy(update={"runner": VITEST, "track": "", "framework": "svelte"})

@@ -68,7 +68,7 @@ def _statement(node: Node) -> Node:
 
 
 def _suite_around(part: Node) -> Node | None:
-    """Return the statement of the suite or class that a statement stands in, or None."""
+    """Return the statement of the suite or class that contains a statement, or None."""
     block = part.parent
     if block is None or block.parent is None:
         return None
@@ -115,7 +115,7 @@ def _line_end(source: bytes, place: int) -> int:
 
 
 def _filled(path: str, text: str) -> str:
-    """Put `pass` where nothing is left of a block of Python, such as a class with other members."""
+    """Put `pass` into blocks of Python that would be empty, such as that of a class with other members."""
     if not path.endswith(".py"):
         return text
     edits = [

@@ -26,12 +26,12 @@ RunAnswer = Callable[[Mapping[str, str]], Coroutine[Any, Any, TestRun]]
 PASSES_ANYHOW = "it passes whatever is expected: its twin, which a right answer fails, passed too"
 _UNTRUSTED = "nothing shows that it can fail, and the answer is not trusted"
 _ACCIDENTS = 0.1
-"""One strange result, or this share of the tests, may be an accident. More of them are none."""
+"""The share of the tests that may have strange results by accident. A single one is always accepted."""
 _NAMED = 5  # tests in a message
 
 
 class _BrokenError(Exception):
-    """Carry a run that did not finish."""
+    """Raised with a run that did not finish."""
 
     def __init__(self, run: TestRun) -> None:
         super().__init__(run.error)
@@ -39,7 +39,7 @@ class _BrokenError(Exception):
 
 
 class _TwinPair(NamedTuple):
-    """Hold the results of two complementary runs, by the places of the tests."""
+    """The results of two complementary runs, by the places of the tests."""
 
     tests: list[TestOutcome]
     twins_passed: frozenset[int]
@@ -94,7 +94,7 @@ class _TwinGrading:
     run_shortly: RunAnswer
     pairs: list[_TwinPair] = field(default_factory=list)
     halves: list[int] = field(default_factory=list)
-    """The numbers of the halves that are left, in an order that nobody knows."""
+    """The numbers of the remaining halves, in a random order that nobody knows."""
     seconds: float = 0.0
 
     async def grade(self) -> TestRun:
@@ -115,7 +115,7 @@ class _TwinGrading:
         return TestRun(tests=tests, error=error, seconds=self.seconds, tampered=self._tampered(doubted))
 
     def _take_other_form_next(self, twin: Twin) -> None:
-        """Put a half last, where it is next, whose form of this twin was not shown yet, if one is left."""
+        """Make the next half one whose form of this twin was not shown yet, if such a half is left."""
         forms = [twin.edits[half % len(twin.edits)] for half in range(len(self.twins.halves))]
         shown = [form for half, form in enumerate(forms) if half not in self.halves]
         self.halves.sort(key=lambda half: forms[half] not in shown)
@@ -124,10 +124,10 @@ class _TwinGrading:
         return len(strange) > max(1, _ACCIDENTS * len(self.twins.places()))
 
     async def _add_pair(self, *, spared: frozenset[int] | None = None) -> _TwinPair:
-        """Run the tests twice, with the next half of the twins and with the others, in a form that is drawn.
+        """Run the tests twice: with the next half of the twins, and with the other half, in a drawn form.
 
-        The runs never overlap in time, so that neither can tell the other what it sees. Tests whose twins are
-        `spared`, after a run that did not end, are not perturbed in either.
+        The runs never overlap in time, so that neither can tell the other what it sees. Tests whose twins are `spared`,
+        after a run that did not end, are not perturbed in either.
         """
         if not self.halves:
             self.halves = random.SystemRandom().sample(range(len(self.twins.halves)), len(self.twins.halves))
@@ -227,22 +227,22 @@ class Grade:
     failed: Counter[str]
     """Names of the tests that count and did not pass."""
     problem: str | None = None
-    """Why none of the reported tests counts."""
+    """The reason why none of the reported tests counts."""
     error: str | None = None
-    """What went wrong outside of the tests. It fails the answer, and the tests still count."""
+    """The error outside of the tests. It fails the answer, and the tests still count."""
     run: TestRun = _NO_RUN
     validation: ValidationOutcome | None = None
     hidden: Counter[str] = field(default_factory=Counter)
     """Names of the tests that count and that the subject did not see."""
     unproven: tuple[str, ...] = ()
-    """Names of the tests that count and are not proven: something that agrees with everything may pass them."""
+    """Names of the tests that count and are not proven: an answer that agrees with everything may pass them."""
     broken: tuple[str, ...] = ()
     """Names of the tests that the reference fails, too."""
     proven: ProvenTests = _NOTHING_PROVEN
 
     @property
     def shares(self) -> TestShares | None:
-        """Return how many of the visible and of the hidden tests passed, or None where none were hidden."""
+        """Return how many visible and hidden tests passed; None if no tests were hidden."""
         if not self.hidden:
             return None
         hidden = (self.passed & self.hidden).total()
@@ -285,10 +285,10 @@ class Grade:
 
 
 async def grade_answer(case: GradedCase, answer: Mapping[str, str], resources: Mapping[str, Any]) -> Grade:
-    """Run validator and tests on an answer, and compare them with what the reference did.
+    """Run validator and tests on an answer, and compare them with those of the reference.
 
-    Each run of the answer has a limit of its own, and the clock of the scoring stands still meanwhile: an answer that
-    is slow, or keeps others waiting, must not turn its failure into a scoring that came too late.
+    Each run of the answer has its own time limit, and the scoring clock is paused meanwhile: a slow answer must fail,
+    and must not make its scoring run out of time.
     """
     reference = await reference_of(case, resources)
     skipped = frozenset[str]() if reference else await always_skipped(case, resources)
@@ -342,8 +342,8 @@ async def _run_with_twins(
 async def grade_nothing(case: GradedCase, why: str, resources: Mapping[str, Any]) -> Grade:
     """Return the grade of a subject that submitted nothing: it fails every test.
 
-    The validator is asked about the reference. A suite with a broken validator must count for no subject. Otherwise
-    subjects that submitted something would be measured by fewer tests than the others.
+    The validator is run on the reference. A suite with a broken validator must count for no subject. Otherwise subjects
+    that submitted something would be measured by fewer tests than the others.
     """
     reference = await reference_of(case, resources)
     await run_validator(case, case.reference, resources)
@@ -387,7 +387,7 @@ def compare_runs(
 
 
 def _problem(case: GradedCase, reference: ReferenceRun | None, run: TestRun) -> str | None:
-    """Return why none of the reported tests counts, or None."""
+    """Return the reason why none of the reported tests counts, or None."""
     if run.tampered is not None:
         return f"the answer interfered with the tests: {run.tampered}"
     if run.stop in _ENDINGS:
@@ -427,7 +427,7 @@ def test_results(grade: Grade) -> list[TestResult]:
 
 
 def share_metadata(grade: Grade) -> dict[str, JsonValue]:
-    """Return what a score keeps of the tests: one by one, visible and hidden ones, and how many are proven."""
+    """Return the metadata of a score about the tests: each test, visible and hidden shares, and how many are proven."""
     shares = grade.shares
     kept: dict[str, JsonValue] = {TEST_SHARES: shares.model_dump(mode="json")} if shares else {}
     if tests := test_results(grade):

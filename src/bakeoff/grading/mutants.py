@@ -256,7 +256,7 @@ def _faults(region: _Region) -> Iterator[_Fault]:
 
 
 def _inner(root: Node) -> Node | None:
-    """Return what stands in the parentheses that a region was put in."""
+    """Return the node inside the parentheses that enclose a region."""
     statement = _child(root, 0)
     parenthesized = _child(statement, 0) if statement is not None else None
     return _child(parenthesized, 0) if parenthesized is not None else None
@@ -414,7 +414,7 @@ def _is_condition(node: Node) -> bool:
 
 
 def _keeps_the_same(comparison: Node) -> str | None:
-    """Return why a boundary does not matter: where both sides are equal, both branches give the same."""
+    """Return why a boundary does not matter: if both sides are equal, both branches give the same result."""
     sides = {text_of(child) for child in comparison.named_children}
     around = comparison.parent
     if around is not None and around.type == "parenthesized_expression":

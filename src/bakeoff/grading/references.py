@@ -57,7 +57,7 @@ class ReferenceRun(FrozenModel):
 
     @property
     def proven(self) -> tuple[str, ...]:
-        """Return the proven tests: those that neither what agrees with everything nor what disagrees passes."""
+        """Return the proven tests: an object that agrees, or disagrees, with everything does not pass them."""
         run = self.confirming or self
         return tuple(run.names[place] for place in sorted(run.twins.proven))
 
@@ -70,13 +70,13 @@ class ReferenceRun(FrozenModel):
 
     @property
     def proven_tests(self) -> ProvenTests:
-        """Return how many of the tests that count are proven."""
+        """Return the number of proven tests among those that count."""
         total = len((self.confirming or self).counted)
         return ProvenTests(proven=total - len(self.unproven), total=total)
 
     @property
     def advice(self) -> dict[str, tuple[str, ...]]:
-        """Return what would make the unproven tests provable, each advice with the names of its tests."""
+        """Return advice that would make the unproven tests provable, with the names of the tests for each."""
         run = self.confirming or self
         if not run.twins.twins:
             return {_NO_TWINS: self.unproven} if self.unproven else {}
@@ -137,7 +137,7 @@ class OpenReferences:
 
 
 async def reference_of(case: GradedCase, resources: Mapping[str, Any]) -> ReferenceRun | None:
-    """Return what the reference ran; None if the case has none. Raise `GraderError` if it fails its own tests."""
+    """Return the run of the reference; None if the case has none. Raise `GraderError` if it fails its own tests."""
     if not case.reference:
         return None
 
@@ -154,7 +154,7 @@ async def reference_of(case: GradedCase, resources: Mapping[str, Any]) -> Refere
 
 
 async def keep_reference(case: GradedCase, run: TestRun, resources: Mapping[str, Any]) -> ReferenceRun:
-    """Return what the reference ran, with the twins that are stored or else are looked for now."""
+    """Return the run of the reference, with the twins that are stored or else are searched now."""
     return await _stored(case, resources, lambda: _completed(case, run, resources))
 
 
@@ -181,7 +181,7 @@ def reference_key(case: GradedCase, installation: str) -> str:
 
 
 async def _completed(case: GradedCase, run: TestRun, resources: Mapping[str, Any]) -> ReferenceRun:
-    """Return what the reference ran, with everything that answers are compared with."""
+    """Return the run of the reference, with everything that answers are compared with."""
     found = await _with_twins(case, run, resources)
     shown = TestRun()  # the tests that the subject sees
     if case.settings.shown_tests:
@@ -193,7 +193,7 @@ async def _completed(case: GradedCase, run: TestRun, resources: Mapping[str, Any
 
 
 async def _with_twins(case: GradedCase, run: TestRun, resources: Mapping[str, Any]) -> ReferenceRun:
-    """Return what the reference ran, with the twins of its tests.
+    """Return the run of the reference, with the twins of its tests.
 
     If an exercise has a command, the twins are for our own runner, which is faster and confirms the command. If that
     cannot run the reference, they are for the command itself.
@@ -232,7 +232,7 @@ def is_partly_usable(case: GradedCase, run: TestRun) -> bool:
 
 
 def reference_problem(run: TestRun) -> str | None:
-    """Return why a run cannot serve as a reference, or None."""
+    """Return the reason why a run cannot serve as a reference, or None."""
     if run.tampered is not None or run.error is not None:
         return run.tampered or run.error
     if run.stop != "finished":

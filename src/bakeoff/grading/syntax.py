@@ -85,7 +85,7 @@ def dialect_of(path: str) -> Dialect | None:
 
 
 def parse(path: str, text: str) -> Node:
-    """Return the syntax tree of a file, whose language its name tells."""
+    """Return the syntax tree of a file. The name of the file determines its language."""
     return _parser(PurePosixPath(path).suffix).parse(to_bytes(text)).root_node
 
 
@@ -153,7 +153,7 @@ def called_base(node: Node) -> str:
 
 
 def called_name(call: Node) -> str:
-    """Return the last name of what is called: `toBe` of `expect(x).toBe(1)`."""
+    """Return the last name in the callee of a call: `toBe` of `expect(x).toBe(1)`."""
     callee = call.child_by_field_name("function")
     if callee is None:
         return ""
@@ -170,7 +170,7 @@ def _function_in(call: Node) -> bool:
 def ancestors(node: Node, top: Node | None = None) -> Iterator[tuple[Node, Node]]:
     """Yield the ancestors of a node, innermost first, each with its child on the path.
 
-    `top` is where to stop before.
+    `top` is the ancestor to stop before.
     """
     child, parent = node, node.parent
     while parent is not None and parent != top:

@@ -95,9 +95,9 @@ class Twins(FrozenModel):
 
     twins: tuple[Twin, ...] = ()
     halves: tuple[frozenset[int], ...] = ()
-    """Indices of the twins that stand in for their tests in one run. The other run has all the others.
+    """For each pair of runs, the indices of the twins that replace their tests in one run. The other run has the rest.
 
-    They were proven with the form of the same number.
+    The half at each index was proven with the form of that number.
     """
 
     def places(self, *changes: Change) -> frozenset[int]:
@@ -149,8 +149,8 @@ def pair_values(values: Sequence[Value], earlier: Sequence[Mapping[_Place, str]]
     """Return, for each value, the text of the value that it is swapped with.
 
     Values are paired with those that are most like them: in assertions of the same kind about the same subject, and of
-    the same length. Of an odd number, three stand in a ring, which looks the same in both directions. What is left over
-    is not in the result, and nothing is paired as it was in an earlier result.
+    the same length. If their number is odd, three form a ring, which looks the same in both directions. Left-over
+    values are not in the result, and no pair of an earlier result is repeated.
     """
     # An honest text may hold two words that are looked for; it hardly holds a word and its misspelling.
     long = [value for value in values if value.comparison == "part" and len(value.text) > _SHORT]
@@ -277,7 +277,7 @@ class Proposals:
         return [SyntaxEdit(value.start, value.end, text) for text in (*borrowed, *invented)]
 
     def _invented(self, value: Value) -> list[str]:
-        """Return invented values like this one. For each of them, this value could be invented too."""
+        """Return invented values like this one. This value could also be invented for each of them."""
         text = value.text
         if value.kind == "boolean":
             return [{"true": "false", "false": "true", "True": "False", "False": "True"}[text]]
@@ -315,7 +315,7 @@ class Proposals:
 
 _ONE, _OTHER = "aiutshdmfpvjq02468", "eoynrlcwgbkxz13579"
 _COUNTERPARTS = str.maketrans(both_ways(dict(zip(_ONE + _ONE[:13].upper(), _OTHER + _OTHER[:13].upper(), strict=True))))
-"""The letter or digit that stands for each one, and the other way round."""
+"""The counterpart of each letter and digit. The relation holds in both directions."""
 
 
 def _other_numbers(text: str, *, far: bool) -> list[str]:
@@ -333,7 +333,7 @@ def _other_numbers(text: str, *, far: bool) -> list[str]:
 
 
 def _apart(tests: Iterable[TestSource]) -> Iterator[TestSource]:
-    """Yield tests. A table that several of them share is left to the first of these."""
+    """Yield tests that share no table: a table of several tests is left to the first of them."""
     taken = set[int]()
     for test in tests:
         starts = {value.start for row in test.rows for value in row}
@@ -364,7 +364,7 @@ class _TwinSearch:
     tried: Perturbation = _NOTHING
 
     def wants(self, forms: int) -> bool:
-        """Tell whether to continue: until there are enough perturbations."""
+        """Return True while more perturbations are needed."""
         return bool(self.places) and (not self.found or len(self.found) < forms)
 
     def keep(self, failures: Sequence[TestOutcome], seconds: float) -> None:

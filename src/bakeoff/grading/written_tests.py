@@ -1,7 +1,7 @@
-"""Read tests as they are written: which values and assertions stand in each, and what an assertion expects.
+"""Read tests from their source: the values and assertions in each, and what an assertion expects.
 
 Each assertion also gives edits that make it expect the opposite, which must fail where the test passes: `opposites`, if
-something that agrees with everything passes both forms (`<` and `>=`), and `flips`, if it does not (`==` and `!=`).
+an object that agrees with everything passes both forms (`<` and `>=`), and `flips`, if it does not (`==` and `!=`).
 """
 
 import builtins
@@ -41,7 +41,7 @@ input of something that must hold, or must not.
 """
 
 _Opposite: TypeAlias = tuple[SyntaxEdit, bool]
-"""An edit that turns an assertion into its opposite, and whether what agrees with everything passes both forms."""
+"""An edit that turns an assertion into its opposite, and True if an object that agrees with everything passes both."""
 
 _COMPUTED = frozenset({"interpolation", "template_substitution"})
 _FRAGMENTS = frozenset({"string_fragment", "string_content"})
@@ -96,13 +96,13 @@ _OPPOSITE_MATCHERS = both_ways(
 _AGREEING = frozenset({"<", ">=", ">", "<=", "is", "is not"}) | {
     name for name in _OPPOSITE_METHODS if re.match("assertIs(?!Inst)|assert(Greater|Less)", name)
 }
-"""Assertions that nothing can agree with in both forms, or that something can agree with in both."""
+"""Assertions that an object can pass in both forms by agreeing with everything (`<`), or cannot agree with (`is`)."""
 _UNUSUAL = ("BufferError", "ChildProcessError")  # hardly an exception of an honest solution derives from them
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A literal in a test. `role` tells where it stands, so that values of one role can stand for each other."""
+    """A literal in a test. `role` is its position, so that values of one role can replace each other."""
 
     start: int
     end: int
@@ -129,11 +129,11 @@ class TestSource:
     rows: tuple[tuple[Value, ...], ...]
     """The values of each row, if a table makes several tests out of this one."""
     flips: tuple[SyntaxEdit, ...]
-    """Edits that negate an assertion. What agrees with everything passes the test and fails these."""
+    """Edits that negate an assertion. An object that agrees with everything passes the test and fails these."""
     expects_rows: bool = False
     """True if an assertion expects a value of the rows, which otherwise are only inputs."""
     opposites: tuple[SyntaxEdit, ...] = ()
-    """Edits that expect the opposite without a negation. What agrees with everything passes these, too."""
+    """Edits that expect the opposite without a negation. An object that agrees with everything passes these too."""
 
 
 def find_tests(path: str, text: str) -> list[TestSource]:
@@ -178,7 +178,7 @@ class _TestReader:
             for loop in walk(node)
             if (table := self._table_of(loop)) is not None
         }
-        """The tables inside of the test that a loop runs over, by name or place, if their last column is expected."""
+        """The tables in the test that a loop runs over, by name or place, if their last column is expected."""
 
     def _table_of(self, loop: Node) -> Node | None:
         table, body = loop.child_by_field_name("right"), loop.child_by_field_name("body")
@@ -188,7 +188,7 @@ class _TestReader:
         return _bare(table) if self._expects_last_of(names, body) else None
 
     def _in_last_column(self, node: Node) -> bool:
-        """Return True if a value stands in the last column of a table that a loop in the test runs over."""
+        """Return True if a value is in the last column of a table that a loop in the test runs over."""
         row, table, holder = None, node, node.parent
         while holder is not None and (holder.type in self.dialect.containers or holder.type in _WRAPPED):
             if holder.type not in _WRAPPED:
@@ -201,7 +201,7 @@ class _TestReader:
         return looped and row.named_children[-1].start_byte <= node.start_byte
 
     def read_python(self, name: str) -> TestSource:
-        """Return the test that a function is. `name` is its qualified name."""
+        """Return the test in a function. `name` is its qualified name."""
         tables = [
             rows
             for decorator in self.node.children
@@ -218,7 +218,7 @@ class _TestReader:
         return TestSource(name, None, self._values(body), rows, *_parted(changes, expects))
 
     def read_javascript(self) -> TestSource:
-        """Return the test that a call of `it` or `test` is."""
+        """Return the test in a call of `it` or `test`."""
         given = self.node.child_by_field_name("arguments")
         arguments = given.named_children if given is not None else []
         title = arguments[0] if arguments and arguments[0].type in ("string", "template_string") else None
@@ -247,7 +247,7 @@ class _TestReader:
         return []
 
     def _javascript_tables(self) -> list[Node]:
-        """Return the arrays that make several tests of this one: of `it.each`, of a loop, or of `forEach`."""
+        """Return the arrays from which several tests are made: of `it.each`, of a loop, or of `forEach`."""
         callee = self.node.child_by_field_name("function")
         given = callee.child_by_field_name("arguments") if callee is not None else None
         tables = [given.named_children[0]] if given is not None and given.named_children else []
@@ -324,7 +324,7 @@ class _TestReader:
         return self._python_rank(node) if self.is_python else self._javascript_rank(node)
 
     def _role(self, node: Node) -> str:
-        """Return where a value stands: which argument of which call, or in which comparison or assignment."""
+        """Return the position of a value: which argument of which call, or in which comparison or assignment."""
         path, child, parent = "", node, node.parent
         while parent is not None and (parent.type in self.dialect.containers or parent.type == "pair"):
             if parent.type == "pair":
@@ -341,7 +341,7 @@ class _TestReader:
         return f"{'=' if parent.type in self.dialect.assignments else parent.type}{path}"
 
     def _subject(self, node: Node) -> str:
-        """Return the name of what the assertion around a value calls; an empty text if it stands in none."""
+        """Return the name of the function that the assertion around a value calls; empty outside of assertions."""
         around = [parent for _, parent in ancestors(node, self.node)]
         calls = [each for each in around if each.type == self.dialect.calls]
         asserting = [each for each in around if each.type == "assert_statement"]
@@ -463,14 +463,14 @@ def _index(parent: Node, child: Node) -> int:
 
 
 def _bare(node: Node) -> Node:
-    """Return what stands inside `(…)` and before `as const`."""
+    """Return the expression inside `(…)` or before `as const`."""
     while node.type in _WRAPPED and node.named_children:
         node = node.named_children[0]
     return node
 
 
 def _parted(changes: list[_Opposite], expects: bool) -> tuple[tuple[SyntaxEdit, ...], bool, tuple[SyntaxEdit, ...]]:
-    """Return the negations, whether rows are expected, and the opposites, as `TestSource` takes them."""
+    """Return the negations, True if rows are expected, and the opposites, in the form of `TestSource`."""
     flips, opposites = (tuple(edit for edit, agrees in changes if agrees is wanted) for wanted in (False, True))
     return flips, expects, opposites
 
@@ -531,7 +531,7 @@ def _javascript_opposites(node: Node) -> Iterator[_Opposite]:
 
 
 def _is_key(node: Node) -> bool:
-    """Return True if a value looks another one up, as in `expected["total"]`."""
+    """Return True if a value is the key of a lookup, as in `expected["total"]`."""
     parent = node.parent
     return parent is not None and parent.type.startswith("subscript") and node != parent.named_children[0]
 

@@ -10,7 +10,7 @@ _BY_SUFFIX = {".go": "go", ".rs": "rust", ".java": "java", ".cpp": "cpp"}
 
 
 def read_compiled(files: Mapping[str, str]) -> list[tuple[str, TestSource]]:
-    """Return the tests of a suite in a compiled language, each with the file that its values stand in."""
+    """Return the tests of a suite in a compiled language, each with the file that contains its values."""
     from bakeoff.grading.languages.reader import SuiteReader
 
     found = list[tuple[str, TestSource]]()

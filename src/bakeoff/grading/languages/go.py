@@ -84,7 +84,7 @@ def _compared(part: Node) -> Iterator[Assertion]:
 
 
 def _expand(reader: SuiteReader, file: str, test: Definition) -> Iterator[tuple[str, TestSource]]:
-    """Yield a test for each row of a table that a test loops over; one for all of them if they are not subtests."""
+    """Yield a test for each row of a table that a test loops over; one for all rows if they are not subtests."""
     loops = [each for each in walk(test.node) if each.type == "range_clause"]
     for loop in loops:
         left, right = loop.child_by_field_name("left"), loop.child_by_field_name("right")
@@ -110,7 +110,7 @@ def _expand(reader: SuiteReader, file: str, test: Definition) -> Iterator[tuple[
 
 
 def _tables(reader: SuiteReader, file: str, within: Node, table: Node) -> Iterator[tuple[str, Node]]:
-    """Yield the literal of a table with its file: in place, a variable of the test, or one of any test file."""
+    """Yield the literal of a table with its file: in place, in a variable of the test, or in one of any test file."""
     if table.type == "composite_literal":
         yield file, table
     local = reader.resolved((table,), within)[0]
@@ -150,7 +150,7 @@ def _fields(row: Node) -> dict[str, Node]:
 
 
 def _struct_of(kind: Node | None, root: Node) -> list[Node]:
-    """Return the names of the fields of a struct, which stands in a type or under its name in the file."""
+    """Return the names of the fields of a struct, whose definition is in a type or under its name in the file."""
     if kind is None:
         return []
     declared = [each for each in walk(kind) if each.type == "field_declaration"]
@@ -168,7 +168,7 @@ def _struct_of(kind: Node | None, root: Node) -> list[Node]:
 
 
 def _expected_fields(reader: SuiteReader, loop: Node, row: str) -> Iterator[str]:
-    """Yield the fields of the row that a test compares something with; the surest come last."""
+    """Yield the fields of the row that a test compares something with; the most certain ones come last."""
     operands = [each for found in (*_assertions(loop), *reader.by_helpers(loop)) for each in found.operands if each]
     compared = [text_of(reader.resolved(each, loop)[0]) for each in operands]
     conditions = [text_of(each) for each in _conditions(loop)]
@@ -192,7 +192,7 @@ def _row_values(reader: SuiteReader, row: Node, fields: list[str], table: str) -
 
 
 def _title(loop: Node, names: list[str]) -> str | None:
-    """Return the field that names the subtest of a row; an empty text if it cannot be told; None without subtests."""
+    """Return the field that names the subtest of a row; empty if it is unknown; None if there are no subtests."""
     found = re.search(r"\.Run\(\s*([\w.]+)\s*,", text_of(loop))
     if found is None:
         return "" if ".Run(" in text_of(loop) else None

@@ -75,7 +75,7 @@ def _assertions(node: Node) -> Iterator[Assertion]:
 
 
 def _asserted(call: Node) -> Node | None:
-    """Return what is given to the `assertThat…` at the beginning of a chain of calls."""
+    """Return the argument of the `assertThat…` at the beginning of a chain of calls."""
     inner = call.child_by_field_name("object")
     while inner is not None and inner.type == "method_invocation":
         given = inner.child_by_field_name("arguments")

@@ -19,7 +19,7 @@ from bakeoff.grading.syntax import Kind, SyntaxEdit, text_of, to_bytes, walk
 from bakeoff.grading.written_tests import EXPECTED, Comparison, TestSource, Value
 
 Operand: TypeAlias = tuple[Node, ...]
-"""Neighbours in a syntax tree: grammars do not group the words inside of a macro."""
+"""Adjacent nodes of a syntax tree that form one value: grammars do not group the words inside a macro."""
 
 _NUMBER = re.compile(r"-?\d[\d_']*(?:\.[\d_']+)?(?:[eE][+-]?\d+)?")
 _QUOTED = re.compile(r'"(?:\\.|[^"\\])*"|`[^`]*`|\'(?:\\.|[^\'\\])+\'', re.DOTALL)
@@ -42,7 +42,7 @@ class Assertion(NamedTuple):
     """The edit that negates a comparison."""
     comparison: Comparison = "equal"
     actual: Operand = ()
-    """The value that the answer gives, if the form of the assertion tells."""
+    """The value that the answer gives, if the form of the assertion shows it."""
     opposite: SyntaxEdit | None = None
     """The edit that expects the opposite of a condition: no value of these languages is both true and false."""
 
@@ -62,14 +62,14 @@ class Language:
     grammar: ModuleType
     literals: Mapping[str, Kind]
     definitions: Callable[[Node], Iterator[tuple[bool, Definition]]]
-    """Yields the functions of a file, each with whether it is a test."""
+    """Yields the functions of a file, each with True if it is a test."""
     assertions: Callable[[Node], Iterator[Assertion]]
     bindings: Mapping[str, tuple[str, str]]
     """The fields of a name and of its value, by the type of the node that binds them."""
     builds: re.Pattern[str]
-    """Calls that build an expected value of what is written out."""
+    """Matches calls that build an expected value from literals."""
     makes: re.Pattern[str]
-    """Calls that make one with the answer."""
+    """Matches calls that make an expected value with the answer's own code."""
     arguments: frozenset[str] = frozenset({"arguments", "argument_list"})
     types: frozenset[str] = frozenset({"template_argument_list", "type_arguments", "array_type", "slice_type"})
     """Nodes in which literals are part of a type."""
@@ -94,7 +94,7 @@ def span(operand: Operand) -> str:
 
 
 def called(operand: Operand) -> str:
-    """Return the name of what is called last in an operand, or its whole text."""
+    """Return the name of the last call in an operand, or its whole text."""
     blank = _QUOTED.sub('""', span(operand)) if operand else ""
     names = _LAST_CALL.findall(blank)
     return names[-1] if names else blank[:60]
@@ -116,7 +116,7 @@ class SuiteReader:
         self.helpers = {each.name: at for test, each in found if not test and (at := self._expected_parameters(each))}
 
     def read(self) -> Iterator[tuple[str, TestSource]]:
-        """Yield the tests of all files, each with the file that its values stand in."""
+        """Yield the tests of all files, each with the file that contains its values."""
         for name, root in self.roots.items():
             for is_test, test in self.language.definitions(root):
                 if is_test:
@@ -142,7 +142,7 @@ class SuiteReader:
             yield from self.values_of(operand, role, assertion.comparison if pure else "made")
 
     def values_of(self, operand: Operand, role: str, comparison: Comparison = "equal") -> Iterator[Value]:
-        """Yield the values of an operand that is written out: the whole of it, then the literals inside."""
+        """Yield the literal values of an operand: the whole of it, then the literals inside."""
         inner = [node for each in operand for node in self._literals(each)]
         text = span(operand)
         if len(inner) == 1 and text_of(inner[0]) == text:
