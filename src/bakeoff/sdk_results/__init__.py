@@ -45,7 +45,7 @@ _PLAIN = (str, bool, int, float, Decimal, date, time, timedelta, UUID, Enum, dic
 
 
 def recognise(value: Any) -> TaskResult | None:
-    """Return the answer, the tool calls and the usage that a value holds.
+    """Return the answer, the tool calls and the usage in a value.
 
     None for an object of an unknown class, and for data that holds such objects or those of other packages: it is
     unknown which part of them is the answer.
@@ -94,7 +94,7 @@ def _is_anthropic(value: dict[str, Any]) -> bool:
 
 
 def _messages(value: Any) -> Sequence[Any] | None:
-    """Return the messages that a value is; other dicts with a role and a content are plain data."""
+    """Return the value as messages if it is one or several; other dicts with a role and a content are plain data."""
     if isinstance(value, dict):
         return [value] if _is_anthropic(value) else None
     if is_message(value):
@@ -103,7 +103,7 @@ def _messages(value: Any) -> Sequence[Any] | None:
 
 
 def _plain_result(value: Any) -> TaskResult | None:
-    """Return a dict in the shape of a `TaskResult` as one, and other data as the answer itself."""
+    """Return a `TaskResult` of plain data: the fields of a dict in its shape, or else the value as the answer."""
     if isinstance(value, dict) and "result" in value and value.keys() & {"tool_calls", "toolCalls"}:
         with suppress(ValidationError):
             return TaskResult.model_validate(value)
@@ -113,7 +113,7 @@ def _plain_result(value: Any) -> TaskResult | None:
 
 
 def transcript_of(answer: Any) -> Transcript:
-    """Return what a task returned as a transcript. Raise SubjectError if it cannot be scored."""
+    """Return a task's return value as a transcript. Raise SubjectError if it cannot be scored."""
     if isinstance(answer, str):
         return Transcript(output=answer)
     if answer is None:
@@ -129,7 +129,7 @@ def transcript_of(answer: Any) -> Transcript:
 
 
 def _refusal(answer: Any) -> str:
-    """Describe which part of an answer is not understood, where it is, and the way out."""
+    """Describe the part of an answer that is not understood, its place, and the way out."""
     kind, part = foreign_class(answer), unknown_part(answer)
     what = f"an object of {kind.__module__}.{kind.__qualname__}" if kind else part.what if part else "something"
     place = part.place if part and not kind else ""
@@ -142,7 +142,7 @@ def _refusal(answer: Any) -> str:
 
 
 def joined(pieces: Sequence[Any]) -> str:
-    """Return the texts that a generator has yielded as one."""
+    """Join the texts that a generator has yielded."""
     for piece in pieces:
         if not isinstance(piece, str):
             kind = type(piece)

@@ -25,7 +25,7 @@ def has_class(value: Any, package: str, *names: str) -> bool:
 
 
 def classes_of(value: Any) -> tuple[type, ...]:
-    """Return the class of an object, or the class itself, with all its bases."""
+    """Return the class of an object, or the value itself if it is a class, with all its bases."""
     return value.__mro__ if isinstance(value, type) else type(value).__mro__
 
 
@@ -61,7 +61,7 @@ def _own(value: Any, name: str) -> Any:
 def plain_data(value: Any) -> Any:
     """Return the value with models and dataclasses converted to dicts, at every depth.
 
-    What is nested too deeply, or beyond the limit of values, becomes `…`.
+    Parts that are nested too deeply, or lie beyond the limit of values, become `…`.
     """
     left = count(_MAX_COUNT, -1)
 
@@ -94,7 +94,7 @@ def dicts(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def inside(value: Any, *names: str) -> Any:
-    """Return the value at a path of keys; None where one is missing."""
+    """Return the value at a path of keys; None if a key is missing."""
     for name in names:
         value = value.get(name) if isinstance(value, dict) else None
     return value
@@ -106,13 +106,13 @@ def as_dict(value: Any) -> dict[str, Any]:
 
 
 def first(value: Any, *names: str) -> Any:
-    """Return the value of the first key that is present and not None."""
+    """Return the value of the first of these keys that is present and not None."""
     known = as_dict(value)
     return next((known[name] for name in names if known.get(name) is not None), None)
 
 
 def arguments_in(given: Any) -> JsonValue:
-    """Return a call's arguments as data. Most SDKs keep the text that the model wrote, which may not be valid JSON."""
+    """Return a call's arguments as data; most SDKs keep the model's text, which may not be valid JSON."""
     if not isinstance(given, str):
         return plain_data(given)  # type: ignore[no-any-return]
     try:
@@ -161,7 +161,7 @@ class TaskResult(FrozenModel):
     @model_validator(mode="before")
     @classmethod
     def _as_given(cls, data: Any) -> Any:
-        """Accept JavaScript's name of the tool calls, None for what was not measured, and any metadata."""
+        """Accept JavaScript's name for tool calls, None for values that were not measured, and any metadata."""
         if not isinstance(data, dict):
             return data
         if "toolCalls" in data and "tool_calls" not in data:

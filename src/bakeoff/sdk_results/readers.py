@@ -67,7 +67,7 @@ class ResultBuilder:
         self.metadata |= {name: fact for name, fact in facts.items() if fact is not None}
 
     def result(self) -> TaskResult:
-        """Return what was collected."""
+        """Return the collected result."""
         calls = [{name: value for name, value in call.items() if name != "answered"} for call in self.calls]
         return TaskResult(
             result=self.answer,
@@ -202,7 +202,7 @@ def _read_answer(message: dict[str, Any], builder: ResultBuilder) -> None:
 
 
 def _content(content: Any) -> Any:
-    """Return what a tool returned: as data where its text is JSON."""
+    """Return the result of a tool, parsed if its text is JSON."""
     text = text_in(content)
     return content if text is None else arguments_in(text) if text[:1] in ("{", "[") else text
 
@@ -380,7 +380,7 @@ def read_pydantic_ai(value: Any, builder: ResultBuilder) -> None:
 
 
 def read_langgraph_state(data: dict[str, Any], builder: ResultBuilder) -> None:
-    """Read the state of a LangGraph graph: messages under that name, and other values that the graph keeps."""
+    """Read the state of a LangGraph graph: its `messages`, and other values that the graph keeps."""
     read_conversation(data["messages"], builder)
     if data.get("structured_response") is not None:
         builder.answer = data["structured_response"]

@@ -106,7 +106,7 @@ def foreign_class(value: Any) -> type | None:
 
 @lru_cache(maxsize=256)
 def _is_foreign(module: str) -> bool:
-    """Tell whether a module is of an installed package other than bakeoff, and not installed from a local folder."""
+    """Return True if a module belongs to an installed package other than bakeoff, unless it is a local install."""
     package = module.partition(".")[0]
     file = getattr(sys.modules.get(module), "__file__", None)
     if package == "bakeoff" or not file or not any(name in Path(file).parts for name in _INSTALLED):
