@@ -1,4 +1,4 @@
-"""Describe a command-line agent as data: how it is started, what it needs, and how it is pointed at the meter."""
+"""Describe a command-line agent as data: how to start it, what it needs, and how to connect it to the meter."""
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -70,7 +70,7 @@ class Install(_Description):
 
     @property
     def hint(self) -> str:
-        """Return what a user types or reads to install the agent."""
+        """Return the command or text that tells users how to install the agent."""
         special = {"npm": "npm install -g", "uv": "uv tool install"}
         if self.command:
             return f"`{self.command}`"
@@ -86,14 +86,14 @@ class VersionCommand(_Description):
 
 
 class ModelRule(_Description):
-    """The agent's need for `--model`."""
+    """The rule about `--model`."""
 
     required: bool = Field(default=False, description="it does not start without --model")
     example: str | None = Field(default=None, description="a name as this agent writes it, to show to users")
 
 
 class Home(_Description):
-    """The contents of the agent's private HOME. Nothing else of the user's is ever there."""
+    """The contents of the agent's private HOME. It never contains other files of the user."""
 
     login: tuple[RelativePath, ...] = Field(
         default=(), description="paths below the user's HOME, copied only with --use-login"
@@ -181,7 +181,7 @@ class AgentDefinition(_Description):
         return (*self.require, *(self.providers[provider].require if provider in self.providers else ()))
 
     def missing(self, provider: str, environment: Mapping[str, str]) -> list[str]:
-        """Return the variables that are not set, for people to read."""
+        """Return the variables that are not set, as texts for people."""
         told = []
         for required in self.required(provider):
             names = (required,) if isinstance(required, str) else required
@@ -190,14 +190,14 @@ class AgentDefinition(_Description):
         return told
 
     def lacks_model(self, model: str | None) -> str | None:
-        """Return what to do about a model that is missing, or None if none is."""
+        """Return what to do about a missing model; None if none is missing."""
         if model is not None or not self.model.required:
             return None
         example = f", for instance --model {self.model.example}" if self.model.example else ""
         return f"it has no model of its own: add --model{example}"
 
     def handed_over(self, provider: str) -> tuple[str, ...]:
-        """Return the variables of the user's environment whose values the agent is given."""
+        """Return the variables of the user's environment whose values the agent receives."""
         rules = [rules[provider].env for rules in (self.providers, self.meter) if provider in rules]
         texts = [text for variables in (self.env, *rules) for text in variables.values()]
         return tuple(dict.fromkeys(found[1] for text in texts for found in _FROM_ENVIRONMENT.finditer(text)))
@@ -217,7 +217,7 @@ class Values:
     environment: Mapping[str, str] = field(default_factory=dict)
 
     def expand(self, text: str) -> str:
-        """Replace placeholders in one pass, so that nothing in the instructions is taken for a placeholder."""
+        """Replace placeholders in one pass, so that placeholders in the instructions are not replaced."""
         return _PLACEHOLDER.sub(lambda found: self._put(found[0], found[1], found[2]), self._sections(text))
 
     def expand_command(self, command: Sequence[str]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Start one command in the workspace of a trial, with a HOME of its own, and look at what it did there."""
+"""Start one command in the workspace of a trial, with a HOME of its own, and collect the results."""
 
 import asyncio
 import contextlib
@@ -20,12 +20,12 @@ from bakeoff.subjects.folder_changes import Tree, changes_between, files_read, m
 from bakeoff.toolchains.commands import BroughtFiles
 
 GRACE_SECONDS = 60.0
-"""The time that a trial has beyond the agent's own, to look at the result."""
+"""The time, in seconds, that a trial has in addition to the agent's own, for collecting the results."""
 
 _MAX_TOUCHED = 200  # names that are kept
 _MAX_WAITING = 3600.0  # for a busy provider; a meter excuses no more
 _OWN_TESTS = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-"""The agent may find the pytest of our own environment, with a plugin that no sandbox shows."""
+"""Variables for agents, because an agent may find our own pytest, with a plugin that no sandbox shows."""
 
 Watch = Callable[[str, Path, Tree], Awaitable[None]]
 """Shows the changes of a folder until it is cancelled. Arguments: the trial's name, the folder, its first contents."""
@@ -51,15 +51,15 @@ class AgentLaunch:
 async def carry_out(
     task: Task, launch: AgentLaunch, watch: Watch | None = None, *, before: Tree | None = None, tries: int = 1
 ) -> AgentRun:
-    """Run a command in the trial's workspace within the agent's time, and return what it did.
+    """Run a command in the trial's workspace within the agent's time, and return its result.
 
     When this returns, none of its processes is alive.
 
     Args:
         task: The trial, with its workspace, time and clock.
         launch: The command, its environment and the files of its HOME.
-        watch: Shows the changes of the workspace while the command runs. Then nobody knows which files it opened.
-        before: The state of the workspace that changes are relative to; by default, as it is now.
+        watch: Shows the changes of the workspace while the command runs. Files that it opened are then unknown.
+        before: The state of the workspace that changes are relative to; by default, its present state.
         tries: How many tries share the time of the trial.
     """
     workspace = sandboxed(task)
@@ -108,13 +108,13 @@ async def carry_out(
 
 
 def _opened(place: Place, watched: Mapping[Path, tuple[str, ...]]) -> tuple[str, ...]:
-    """Return the watched files that were opened, by folder of the place; those of HOME begin with `~/`."""
+    """Return the watched files that were opened, relative to the place's folders; those in HOME begin with `~/`."""
     read = {folder: files_read(folder, names) for folder, names in watched.items()}
     return (*read.get(place.work, ()), *(f"~/{name}" for name in read.get(place.home, ())))
 
 
 def _exceeded(stop: Stop, limits: Limits) -> str:
-    """Say which limit ended a command."""
+    """Return a sentence on the limit that ended a command."""
     words: dict[Stop, str] = {
         "disk": f"it wrote more than {limits.disk_mb:,} MB to disk (the limit on workspace, HOME and TMPDIR together)",
         "output": f"it printed more than {limits.output_kb:,} kB (the limit on stdout and on stderr)",
@@ -125,7 +125,7 @@ def _exceeded(stop: Stop, limits: Limits) -> str:
 
 @asynccontextmanager
 async def _beside(work: Awaitable[None] | None) -> AsyncIterator[None]:
-    """Do some work, if there is any, until the block ends."""
+    """Run an awaitable, if there is one, while the block runs, and cancel it at the end."""
     working = None if work is None else asyncio.ensure_future(work)
     try:
         yield

@@ -1,4 +1,4 @@
-"""Ask an agent's program for its version in a sandbox, which shows whether it starts, and read the user's login."""
+"""Ask an agent's program for its version in a sandbox, to see whether it starts, and read the user's login."""
 
 import json
 import re
@@ -64,14 +64,14 @@ async def is_found_in(sandbox: Sandbox, program: str, env: Mapping[str, str], re
 
 @dataclass(frozen=True, slots=True)
 class StartedProgram:
-    """The version that an agent printed in a sandbox, or the problem that kept it from that."""
+    """The version that an agent printed in a sandbox, or the problem that prevented it."""
 
     version: str | None = None
     problem: str | None = None
 
 
 async def try_to_start(definition: AgentDefinition, sandbox: Sandbox) -> StartedProgram:
-    """Ask an agent for its version in the sandbox, as a trial would start it. Without a key, a login and a network."""
+    """Ask an agent for its version in the sandbox, as a trial would start it, but without key, login and network."""
     if definition.version is None:
         return StartedProgram()
     program, *rest = definition.version.command
@@ -95,13 +95,13 @@ async def try_to_start(definition: AgentDefinition, sandbox: Sandbox) -> Started
 
 
 def first_line(said: str) -> str | None:
-    """Return the first line that a program prints, as its version."""
+    """Return the first line of a program's output as its version."""
     lines = said.strip().splitlines()
     return (_printable(lines[0])[:_MAX_VERSION_LENGTH] or None) if lines else None
 
 
 def last_words(said: str) -> str:
-    """Return the line that says why a program ended: the last one, or the error above a stack trace."""
+    """Return the line that explains why a program ended: the last one, or the error above a stack trace."""
     lines = [stripped for line in said.splitlines() if (stripped := _printable(line).strip())]
     errors = [line for line in lines if _ERROR.match(line)]
     return (errors or lines or [""])[-1][:_MAX_WORDS_LENGTH]
@@ -118,7 +118,7 @@ def login_files(paths: tuple[str, ...]) -> dict[str, bytes]:
 
 
 def login_secrets(files: Mapping[str, bytes]) -> dict[str, str]:
-    """Return the texts that are named like a secret or look like one, by their files."""
+    """Return the texts whose names or forms suggest a secret, by their files."""
     found: dict[str, tuple[bool, str]] = {}
     for path, content in files.items():
         for name, text in _texts(content):

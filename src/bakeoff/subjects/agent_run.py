@@ -1,4 +1,4 @@
-"""Keep what a command-line agent did: its end, its output and its changes, in the transcript of its trial."""
+"""Store the run of a command-line agent (its end, output and changes) in the transcript of its trial."""
 
 from collections.abc import Sequence
 
@@ -11,13 +11,13 @@ AGENT = "agent"
 """The key of the `AgentRun` in a transcript's metadata."""
 
 MAX_OUTPUT_LENGTH = 8000
-"""Characters of an agent's stdout and stderr that are kept, each."""
+"""The number of characters that are kept of an agent's stdout, and of its stderr."""
 
 _CHANGED, _STDOUT, _STDERR = "changed", "printed", "printed to stderr"
 
 
 class AgentRun(FrozenModel):
-    """Describe the run of an agent, as a record stores it."""
+    """The run of an agent, as a record stores it."""
 
     exit_code: int = 0
     stop: str = "exited"
@@ -47,7 +47,7 @@ def agent_run_in(transcript: Transcript) -> AgentRun:
 
 
 def joined(runs: Sequence[AgentRun]) -> AgentRun:
-    """Return several tries as one run: its end is that of the last, and its changes are those of all."""
+    """Return several tries as one run: with the end of the last one, and the changes of all."""
     if len(runs) == 1:
         return runs[0]
     opened = [run.opened for run in runs if run.opened is not None]
@@ -81,7 +81,7 @@ def patch_in(transcript: Transcript) -> str:
 
 
 def stderr_in(transcript: Transcript) -> str:
-    """Return what the agent printed to stderr, from the last step."""
+    """Return the agent's stderr from the last step."""
     return _text_in(transcript, _STDERR)
 
 

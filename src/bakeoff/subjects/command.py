@@ -1,4 +1,4 @@
-"""Judge a program of the user: it gets the prompt, and what it prints is the output."""
+"""Judge a program of the user: it gets the prompt, and its output is the answer."""
 
 import hashlib
 import os
@@ -52,8 +52,8 @@ class CommandOptions(FrozenModel):
 class CommandSubject:
     """A program that is started for each prompt, in a sandbox unless the plan says otherwise.
 
-    It reads the folder that it starts in and the paths that its arguments name, and has the network. It changes only
-    folders of its own, and sees no variables but those of `env`.
+    It can read the folder that it starts in and the paths that its arguments name, and use the network. It can change
+    only folders of its own, and sees no variables except those of `env`.
     """
 
     options: CommandOptions
@@ -197,7 +197,7 @@ def _near_program(name: str, folders: Sequence[str]) -> str:
 
 
 def command_revision(argv: Sequence[str], folder: Path) -> str:
-    """Return a hash of the files that a command names: an edited script is another subject."""
+    """Return a hash of the files that a command names: an edited script counts as another subject."""
     hashed = hashlib.blake2b(digest_size=8)
     found = False
     for word in argv:

@@ -1,4 +1,4 @@
-"""Let a command-line coding agent try a case, several times if it may, behind the meter if it can: `cli-agent`."""
+"""Let a command-line coding agent attempt a case, with several tries if allowed, metered if possible: `cli-agent`."""
 
 import asyncio
 import os
@@ -44,7 +44,7 @@ if TYPE_CHECKING:  # slow to import, and not every agent is metered
 
 CLI_AGENT = "cli-agent"
 TESTS_TOOL = "tests"
-"""The tool of a task that runs the tests on `files`. It returns what they say, or None if all passed."""
+"""The tool of a task that runs the tests on `files`. It returns their messages, or None if all passed."""
 
 _HOME_PART = "home/"  # of a treatment: files for HOME
 _NOT_FOUND = 127
@@ -54,7 +54,7 @@ _CANNOT_WORK = re.compile(
     r"|ENOTFOUND|ECONNREFUSED|connection (?:refused|error)|could not resolve",
     re.IGNORECASE,
 )
-"""Words of an agent that lacks a login, a key, a part of itself or its provider."""
+"""Matches the words of an agent that lacks a login, a key, a part of itself or its provider."""
 _MAX_WORD_LENGTH = 131_000  # bytes; Linux starts no program with an argument of 128 KiB
 _AGAIN = """\
 # Another try
@@ -74,7 +74,7 @@ class TaskFiles:
 
 @dataclass(slots=True)
 class _Evidence:
-    """Remember what trials of this subject have shown of the agent."""
+    """The evidence from trials of this subject that the agent works."""
 
     started: StartedProgram | None = None
     at_work: bool = False  # its model answered, or it ended well, or changed an answer
@@ -128,7 +128,7 @@ class CommandAgent:
             spec: Its options hold the whole definition, so that a plan does not depend on files.
             files: The files and packages of each case, by its id.
             watch: Shows the changes of a workspace while the agent works.
-            sandbox: Where trials will run, if that is known before.
+            sandbox: Makes the sandbox of the trials, if it is known in advance.
             limited: The run has a budget, so that an agent without a meter is refused.
         """
         options = read_options(spec, CliAgentOptions)
@@ -144,7 +144,7 @@ class CommandAgent:
     # --- what the run asks before anything starts -------------------------------------------------------------------
 
     def lacks(self) -> list[str]:
-        """Return what is missing before the agent can be started."""
+        """Return the requirements of the agent that are not met."""
         missing = [] if self.use_login else self.definition.missing(self.provider, self.environment)
         way_out = "; or log in and add --use-login" if self.definition.home.login else ""
         found = [f"{names} is not set, which {self.provider} needs{way_out}" for names in missing]
@@ -152,7 +152,7 @@ class CommandAgent:
         return [*self._lacks_program(), *([model] if model else []), *(found or self._lacks_meter())]
 
     def check(self, case: Case) -> str | None:
-        """Say which file of the treatment would replace one of the case or of ours, or count as part of the answer."""
+        """Return the problem of a treatment's file that replaces a file of the case or ours, or counts as an answer."""
         rule = self.definition.meter.get(self.provider, MeterRule())
         ours = {*self.definition.home.files, *rule.files, *(self.definition.home.login if self.use_login else ())}
         for name in self._treated_home:
@@ -191,7 +191,7 @@ class CommandAgent:
         return [f"`{program}` is not installed: {self.definition.install.hint}"]
 
     def _lacks_meter(self) -> list[str]:
-        """Return why the agent cannot be metered. Without the meter it has the real key and the network."""
+        """Return the reasons why the agent cannot be metered; unmetered, it gets the real key and the network."""
         try:
             upstream = self._upstream()
         except UsageError as error:
@@ -201,14 +201,14 @@ class CommandAgent:
         return []
 
     def secrets(self) -> dict[str, str]:
-        """Return the keys, other values of the environment that the agent is given, and the secrets of its login."""
+        """Return the keys, the other variables that the agent receives, and the secrets of its login."""
         given = self._set(self.definition.handed_over(self.provider))
         login = login_secrets(login_files(self.definition.home.login)) if self.use_login else {}
         others = {name: value for name, value in given.items() if not is_address(value)}
         return {**self._spelled_out(), **login, **others, **self._keys()}
 
     def _spelled_out(self) -> dict[str, str]:
-        """Return the keys in the definition itself. A plan holds the definition, and is refused because of them."""
+        """Return the keys in the definition itself. Plans contain the definition, and are refused because of them."""
         env = {**self.definition.env, **(rule.env if (rule := self.definition.providers.get(self.provider)) else {})}
         spelled = {name: value for name, value in env.items() if "{" not in value}
         named = secrets_in(spelled)
@@ -223,7 +223,7 @@ class CommandAgent:
         return {name: self.environment[name].strip() for name in names if self.environment.get(name, "").strip()}
 
     def offline(self) -> "CommandAgent":
-        """Return the agent for replaying recordings. It needs no key, but still the program."""
+        """Return an agent that works from recordings. It needs no key, but still needs the program."""
         agent = replace(self, only_recordings=True)
         name = self.definition.name
         if agent._upstream() is None:
@@ -246,7 +246,7 @@ class CommandAgent:
         return Needs(workspace=True, resources=(*shared, *packages.values()))
 
     def _upstream(self) -> "Upstream | None":
-        """Return the provider behind the meter; None where the agent runs without it."""
+        """Return the provider behind the meter; None if the agent runs without a meter."""
         rule = self.definition.meter.get(self.provider)
         if rule is None or self.use_login:  # a login is not billed by tokens, and its key belongs to the agent
             return None
@@ -283,7 +283,7 @@ class CommandAgent:
         return with_run(told, run)
 
     async def _started(self, task: Task, workspace: SandboxedWorkspace) -> StartedProgram:
-        """Ask the program for its version once. That is not the agent's time."""
+        """Ask the program for its version once, outside the agent's time limit."""
         if self.evidence.started is None:
             with task.clock.paused():
                 self.evidence.started = await try_to_start(self.definition, workspace.sandbox)
@@ -337,7 +337,7 @@ class CommandAgent:
     async def _work(
         self, task: Task, workspace: SandboxedWorkspace, launching: Callable[[Task], Awaitable["AgentLaunch"]]
     ) -> AgentRun:
-        """Run the agent. While its tests fail and it may try again, run it again with what they say."""
+        """Run the agent. While its tests fail and it may try again, run it again with the messages of the tests."""
         before = await asyncio.to_thread(read_tree, workspace.folder)
         asked, runs = task, list[AgentRun]()
         while True:
@@ -355,14 +355,14 @@ class CommandAgent:
             asked = replace(task, prompt=f"{task.prompt}\n{_AGAIN}\n\n{said}\n")
 
     async def _failed_tests(self, task: Task, workspace: SandboxedWorkspace) -> str | None:
-        """Return what the tests say of the files in the workspace; None if all pass."""
+        """Return the messages of the tests for the files in the workspace; None if all pass."""
         [tests] = [tool for tool in task.tools if tool.name == TESTS_TOOL]
         files, _ = await workspace.collect(self.files[task.case_id].answer)
         said = await tests.call({"files": {**files}})
         return None if said is None else str(said)
 
     def _launch(self, task: Task, workspace: SandboxedWorkspace, pointed: Mapping[str, str]) -> AgentLaunch:
-        """Return the command with all placeholders replaced. `pointed` has the values that point it at the meter."""
+        """Return the command with all placeholders replaced. `pointed` has the values that direct it to the meter."""
         definition = self.definition
         rule = definition.meter[self.provider] if pointed else MeterRule()
         own = definition.providers.get(self.provider, ProviderRule())
@@ -385,7 +385,7 @@ class CommandAgent:
         return AgentLaunch((found, *rest), env, home, program_roots(found), self.network, *watched)
 
     async def _check_started(self, run: AgentRun, workspace: SandboxedWorkspace, launch: AgentLaunch) -> None:
-        """Check ourselves whether the program exists, because an agent could claim that it does not."""
+        """Raise `InfraError` if the program does not exist. Do not trust the agent, which could claim that."""
         if run.exit_code != _NOT_FOUND or run.stop != "exited" or run.touched or run.stdout:
             return
         searched = {name: value for name, value in launch.env.items() if name == "PATH"}
@@ -396,11 +396,11 @@ class CommandAgent:
             )
 
     async def _check_unmetered(self, run: AgentRun, task: Task, workspace: SandboxedWorkspace) -> None:
-        """Raise if an agent did nothing, does not start or says what it lacks, and has never worked in this run.
+        """Raise if an agent did nothing, does not start or reports what it lacks, and has never worked in this run.
 
-        Nobody sees what an unmetered agent asks, but one that lacks a login fails everywhere: no further trial of it is
-        started. An agent that has worked before and now gives up has failed, so that none can leave out what it cannot
-        solve.
+        The requests of an unmetered agent cannot be seen, but one that lacks a login fails everywhere: none of its
+        further trials is started. An agent that has worked before and now gives up has failed. Otherwise an agent could
+        leave out the cases that it cannot solve.
         """
         if not self._did_nothing(run, task):
             self.evidence.at_work |= run.stop == "exited"
@@ -417,7 +417,7 @@ class CommandAgent:
         raise error
 
     def _did_nothing(self, run: AgentRun, task: Task) -> bool:
-        """Return True if an agent failed without a change to an answer. Many leave logs even if they never start."""
+        """Return True if an agent failed without changing an answer. Many leave logs even if they never start."""
         answer = self.files.get(task.case_id, TaskFiles()).answer
         changed = [name for name in run.touched if not answer or matches_pattern(name, answer)]
         return run.stop == "exited" and run.exit_code != 0 and not changed
@@ -425,8 +425,8 @@ class CommandAgent:
     def _never_answered(self, run: AgentRun, statuses: Iterable[int]) -> InfraError:
         """Return the error of an agent whose model has never answered: the agent did not work at all.
 
-        If an agent has worked before and now gives up, it has failed: otherwise it could skip what it cannot solve.
-        `statuses` are those of the requests that the provider refused.
+        If an agent has worked before and now gives up, it has failed: otherwise it could skip cases that it cannot
+        solve. `statuses` are those of the requests that the provider refused.
         """
         refused = ", ".join(map(str, sorted(statuses)))
         why = f"got no answer of its model ({self.provider} answered {refused})" if refused else "never asked its model"

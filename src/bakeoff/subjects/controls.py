@@ -1,9 +1,9 @@
 """Control subjects, whose results are known beforehand: `nop`, `oracle`, `cheat` and `scripted`.
 
-`nop` does nothing: a case that it passes measures nothing. `oracle` gives the reference: a case it fails is broken.
-`cheat` tries to pass without solving anything: every attack must end as `fail` or `timeout`. An attack is a function
-from the case to what the cheat hands in. The attacks here need only files and an answer; doors add their own with
-`Registry.with_attacks`. `scripted` is the fake subject for tests, which can answer, spend, wait, hang and fail.
+`nop` does nothing: a case that it passes measures nothing. `oracle` gives the reference: a case that it fails is
+broken. `cheat` tries to pass without solving anything: every attack must end as `fail` or `timeout`. An attack is a
+function from the case to what the cheat submits. The attacks here need only files and an answer; doors add their own
+with `Registry.with_attacks`. `scripted` is the fake subject for tests, which can answer, spend, wait, hang and fail.
 """
 
 import asyncio
@@ -42,14 +42,14 @@ class Nop(_WithoutOptions):
 
 
 class Submission(FrozenModel):
-    """An answer and files that are known beforehand. As a subject, it hands them in."""
+    """An answer and files that are known beforehand. As a subject, it submits them."""
 
     output: JsonValue = ""
     files: Files = {}
 
     @property
     def needs(self) -> Needs:
-        """Ask for a workspace only if there are files to hand in."""
+        """Ask for a workspace only if there are files to submit."""
         return Needs(workspace=bool(self.files))
 
     async def attempt(self, task: Task) -> Transcript:
@@ -63,7 +63,7 @@ class Oracle(_WithoutOptions):
     """A control that gives the known-good answer. A case that it fails is broken."""
 
     def bind(self, case: Case) -> Submission:
-        """Return a subject that hands in the expected output and the reference files of the case."""
+        """Return a subject that submits the expected output and the reference files of the case."""
         return Submission(output=case.expected, files=case.reference)
 
 
@@ -71,7 +71,7 @@ Attack = Callable[[Case], Submission]
 
 
 def exit_early(case: Case) -> Submission:
-    """Hand in solution files that end the process with exit code 0 before any test runs."""
+    """Submit solution files that end the process with exit code 0 before any test runs."""
     return Submission(files=dict.fromkeys(_solution_names(case), "import os\nos._exit(0)\n"))
 
 
@@ -115,7 +115,7 @@ class Cheat:
     def from_spec(cls, spec: SubjectSpec, attacks: Mapping[str, Attack] = ATTACKS) -> "Cheat":
         """Build the cheat that a spec names. Raises `UsageError` if no attack has this name.
 
-        `attacks` are all that can be named; doors pass more than those of this module.
+        `attacks` are the known attacks by name; doors pass more than those of this module.
         """
         name = read_options(spec, CheatOptions).attack
         if name not in attacks:
@@ -141,8 +141,8 @@ class ToolUse(FrozenModel):
 class ScriptedAnswer(FrozenModel):
     """The steps of one attempt, in this order: spend, wait, fail, call tools, write files, answer.
 
-    `seconds` is the time to wait. `breaks` fails the attempt by an error of this kind; `bug` is an error of no kind
-    that Bakeoff knows.
+    `seconds` is the time to wait. `breaks` makes the attempt fail with an error of this kind; `bug` is an error that
+    Bakeoff does not know.
     """
 
     output: JsonValue = None
@@ -164,7 +164,7 @@ class Script(FrozenModel):
     default: Scenario | None = None
 
     def writes_files(self) -> bool:
-        """Tell whether any answer writes files, which needs a workspace."""
+        """Return True if any answer writes files, which needs a workspace."""
         scenarios = (*self.answers.values(), self.default)
         answers = [answer for item in scenarios for answer in (item if isinstance(item, tuple) else (item,))]
         return any(isinstance(answer, ScriptedAnswer) and answer.files for answer in answers)
@@ -172,7 +172,7 @@ class Script(FrozenModel):
     def answer(self, case_id: str, round_: int) -> ScriptedAnswer:
         """Return the answer for a case in a round, counted from 0.
 
-        Raises `InfraError` if the script has none, because that is not the fault of what the test judges.
+        Raises `InfraError` if the script has none, because the tested code is not to blame.
         """
         scenario = self.answers.get(case_id, self.default)
         if scenario is None:
@@ -185,7 +185,7 @@ class Script(FrozenModel):
 class ScriptedOptions(Script):
     """The options of a subject of the kind `scripted`: answers in place, a JSON `file` of them, or a function.
 
-    `target` names the function as `module:function`. It has precedence over `file`, which has it over `answers`.
+    `target` names the function as `module:function`. `target` overrides `file`, and `file` overrides `answers`.
     """
 
     file: Path | None = None
@@ -194,7 +194,7 @@ class ScriptedOptions(Script):
 
 @dataclass(frozen=True, slots=True)
 class ScriptedSubject:
-    """Answers from a script, or from a function `(task) -> str | ScriptedAnswer`, which may be async."""
+    """A subject that answers from a script, or from a function `(task) -> str | ScriptedAnswer`, which may be async."""
 
     script: Script = field(default_factory=Script)
     function: Callable[[Task], str | ScriptedAnswer] | None = None
@@ -217,13 +217,13 @@ class ScriptedSubject:
         return cls(options)
 
     def check(self, case: Case) -> str | None:
-        """Report a case that the script has no answer for. What a function answers is not known beforehand."""
+        """Report a case that the script has no answer for. The answers of a function are not known in advance."""
         if self.function is not None or self.script.default is not None or case.id in self.script.answers:
             return None
         return "the script has no answer for it and no default: add one of them"
 
     async def attempt(self, task: Task) -> Transcript:
-        """Do what the script says. A call of an unknown tool is recorded with an error; the attempt goes on."""
+        """Follow the script. A call of an unknown tool is recorded with an error; the attempt goes on."""
         answer = await self._answer(task)
         if answer.usage != NO_USAGE:
             task.spend(answer.usage)

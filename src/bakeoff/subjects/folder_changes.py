@@ -1,8 +1,8 @@
-"""Read the texts of a folder, compare two states of it, and find out which of its files an agent has opened.
+"""Read the texts of a folder, compare two states of it, and find the files that an agent has opened.
 
-A file counts as opened if the kernel has changed the time at which it was last read, whatever the agent says. File
-systems that are mounted with `noatime` keep no such time: then nothing is claimed. An agent may have put
-links and pipes in place of the files, so all files are opened as untrusted ones.
+A file counts as opened if the kernel has changed its access time, whatever the agent says. File systems that are
+mounted with `noatime` keep no such time: then nothing is claimed. An agent may have put links and pipes in place of the
+files, so all files are opened as untrusted ones.
 """
 
 import difflib
@@ -34,7 +34,7 @@ _STEERING = (
     *(f"{runner}.config.{suffix}" for runner in ("jest", "vitest") for suffix in ("js", "cjs", "mjs", "ts", "json")),
     *("junit.xml", "report.xml", "results.json", "result.json", "test-results.xml", "test-results.json"),
 )
-"""Names that test runners and readers of their reports look for."""
+"""Names of files that test runners, and readers of their reports, look for."""
 _ALIKE = re.compile(r"\.pth$|\.config\.|test|spec|(^|/)\.")
 
 _LONG_AGO = 1  # seconds; older than any change, so that also `relatime` notes the next time a file is read
@@ -65,12 +65,12 @@ class Changes:
         return tuple(sorted({*self.added, *self.changed, *self.removed, *self.refused}))
 
     def weightiest(self, most: int) -> tuple[str, ...]:
-        """Return at most so many changed names, the most important first, so that none is hidden in a heap of files."""
+        """Return at most this many changed names, the most important first, so that many files cannot hide one."""
         return tuple(sorted(sorted(self.touched, key=partial(_weight, self.known))[:most]))
 
 
 def _weight(known: Collection[str], name: str) -> tuple[bool, bool, bool, int, str]:
-    """Sort existing files first, then files that may steer tests, then those nearer to the top."""
+    """Return a sort key: existing files first, then files that may steer tests, then files nearer to the top."""
     steers = PurePosixPath(name).name in _STEERING
     return name not in known, not steers, not _ALIKE.search(name), name.count("/"), name
 
@@ -107,9 +107,9 @@ def _special(name: str) -> bool:
 
 
 def changes_between(before: Tree, after: Tree) -> Changes:
-    """Return what changed from one state of a folder to another, with a patch of the texts.
+    """Return the changes from one state of a folder to another, with a patch of the texts.
 
-    Files that are new and refused, such as links, are listed apart. A folder that is not read counts as added.
+    New files that are refused, such as links, are listed separately. A folder that is not read counts as added.
     """
     added = sorted(after.files.keys() - before.files.keys())
     removed = sorted(before.files.keys() - after.files.keys() - after.refused.keys())
@@ -151,7 +151,7 @@ def patch_of(before: Mapping[str, str], after: Mapping[str, str]) -> str:
 
 
 def mark_unread(folder: Path, names: Iterable[str]) -> bool:
-    """Note that files have not been read yet. Return True if the file system will notice when they are."""
+    """Mark files as unread. Return True if the file system will notice when they are read."""
     marked = [name for name in names if _forget(folder, name)]
     noticed = any(_is_read(folder, name, now=True) for name in marked)
     for name in marked:
@@ -160,7 +160,7 @@ def mark_unread(folder: Path, names: Iterable[str]) -> bool:
 
 
 def files_read(folder: Path, names: Iterable[str]) -> tuple[str, ...]:
-    """Return the files that were read since. One that is no longer there is not among them."""
+    """Return the files that were read since they were marked, without those that no longer exist."""
     return tuple(name for name in names if _is_read(folder, name))
 
 
@@ -171,7 +171,7 @@ def _opened(folder: Path, name: str) -> Iterator[int]:
 
 
 def _forget(folder: Path, name: str) -> bool:
-    """Set the time of the last reading back. Return True if there is such a file."""
+    """Set the access time back. Return True if there is such a file."""
     with suppress(OSError), _opened(folder, name) as file:
         os.utime(file, ns=(_LONG_AGO * 10**9, os.fstat(file).st_mtime_ns))
         return True
@@ -179,7 +179,7 @@ def _forget(folder: Path, name: str) -> bool:
 
 
 def _is_read(folder: Path, name: str, *, now: bool = False) -> bool:
-    """Return True if a file was read since it was marked. With `now`, it is read first."""
+    """Return True if a file was read since it was marked. With `now`, read it first."""
     with suppress(OSError), _opened(folder, name) as file:
         return (not now or bool(os.read(file, 1))) and os.fstat(file).st_atime > _LONG_AGO
     return False

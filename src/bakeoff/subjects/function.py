@@ -46,8 +46,8 @@ class FunctionSubject:
 def function_subject(function: Callable[[str], Any], name: str | None = None) -> SubjectSpec:
     """Return the spec of a function that can be imported by name.
 
-    `name` is what reports call it; the default is the function's own name. The spec has a hash of the function's
-    source, so that a resumed run asks an edited function again.
+    `name` is the name in reports; the default is the function's own name. The spec has a hash of the function's source,
+    so that a resumed run asks an edited function again.
     """
     target = target_of(function)
     return SubjectSpec(

@@ -111,7 +111,7 @@ class ModelSubject:
         return cls(name, options, access, options.max_steps, uses_tools=True, servers=named, hub=hub)
 
     def lacks(self) -> list[str]:
-        """Return what is missing before the model can be asked."""
+        """Return the reasons why the model cannot be asked yet."""
         return self.access.lacks()
 
     def secrets(self) -> dict[str, str]:
@@ -119,7 +119,7 @@ class ModelSubject:
         return {name: value for each in (*told, self.access.secrets()) for name, value in each.items()}
 
     def offline(self) -> Self:
-        """Return the subject for replaying recordings. It needs no key, no weights and no connection."""
+        """Return a subject that works from recordings. It needs no key, no weights and no connection."""
         return replace(self, only_recordings=True)
 
     @property
