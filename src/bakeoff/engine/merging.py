@@ -25,7 +25,7 @@ class ShardRun:
 
     @classmethod
     def read(cls, folder: RunFolder) -> "ShardRun":
-        """Read a run. Raise UsageError if it is not a shard, or not all there."""
+        """Read a run. Raise UsageError if it is not a shard, or is incomplete."""
         plan = folder.read_plan()
         if plan.shard is None:
             raise UsageError(f"run {folder.label} is not a shard: only runs that were started with --shard are merged")
@@ -91,7 +91,7 @@ def read_shards(folders: Sequence[RunFolder]) -> list[ShardRun]:
 
 
 def merge_shards(runs: Sequence[ShardRun], target: RunFolder, redactor: Redactor) -> MergedRun:
-    """Write one run with the records of all shards. Its plan is the whole one, or lacks the cases of missing shards."""
+    """Write one run with the records of all shards. Its plan is the whole one, without the cases of missing shards."""
     given = {run.shard.number for run in runs}
     cases = chain.from_iterable(zip_longest(*(run.plan.cases for run in runs)))
     first = runs[0].shard

@@ -1,4 +1,4 @@
-"""Run trials side by side, within the limits of a run. `bakeoff.run` and pytest sessions both stand on `TrialPool`."""
+"""Run trials in parallel, within the limits of a run. `bakeoff.run` and pytest sessions both use `TrialPool`."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -19,7 +19,7 @@ _STOPPED_SECONDS = 10.0  # the same, after someone stopped the run
 
 
 class Runner(Protocol):
-    """Run one trial: here, as `TrialRunner` does, or elsewhere."""
+    """Runs one trial: here, as `TrialRunner` does, or elsewhere."""
 
     @property
     def control(self) -> RunControl:
@@ -48,8 +48,8 @@ class TrialPool:
         width: how many trials run at a time.
         commit: awaited with each record; the worker takes no further job until it returns.
         journal: where spending is written as it arrives.
-        needed: asked before each trial; one that is no longer needed is dropped without a record.
-        most_ahead: how many trials may start after one that is not finished; None sets no limit.
+        needed: called before each trial; a trial that is no longer needed is dropped without a record.
+        most_ahead: how many trials may start after an unfinished one; None sets no limit.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class TrialPool:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[Self]:
-        """Start the workers; at the end, wait until they have run all jobs. An error in one of them ends all."""
+        """Start the workers; at the end, wait until they have run all jobs. An error in one of them stops all."""
         control = self._runner.control
         async with removing_beside(lambda: _STOPPED_SECONDS if control.stopped else _REMOVAL_SECONDS) as removals:
             try:

@@ -1,4 +1,4 @@
-"""Know the kinds of subjects and scorers, and build those that a plan names.
+"""Register the kinds of subjects and scorers, and build those that a plan names.
 
 `default_registry()` has all kinds that Bakeoff ships. A door adds its own with the `with_` methods. `Registry.resolve`
 checks a whole plan before anything runs, and returns a `ResolvedPlan` with the objects that the engine calls.
@@ -60,9 +60,9 @@ class ResolvedPlan:
     Attributes:
         plan: the plan.
         subjects: by name, those that see no hidden part of a case.
-        bound: by name, those that are given the hidden parts of each case.
+        bound: by name, those that receive the hidden parts of each case.
         scorers: by name.
-        tools: make the tools of a case.
+        tools: makes the tools of a case.
         rows: by case id, the cases that were written in Python; their values need not be JSON.
         source: the `source` of the registry that built it.
         of_cases: by case id, the scorers of cases that have their own.
@@ -80,7 +80,7 @@ class ResolvedPlan:
     def may_run_commands(self, subjects: Collection[str] | None = None) -> bool:
         """Return True if some trial may need a workspace.
 
-        `subjects` are the names of those that will still be asked; None means all.
+        `subjects` are the names of those that remain to be asked; None means all.
         """
         if any(case.files or case.hidden or case.reference or case.collect for case in self.plan.cases):
             return True
@@ -105,13 +105,13 @@ class ResolvedPlan:
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """Map kinds to factories. It is immutable: each `with_` method returns a new registry.
+    """Map kinds to factories. A registry is immutable: each `with_` method returns a new one.
 
     Args:
-        subjects: by kind, what builds a subject from its spec.
-        scorers: by kind, what builds a scorer from its spec.
+        subjects: by kind, functions that build a subject from its spec.
+        scorers: by kind, functions that build a scorer from its spec.
         tools: makes the tools that every subject may call in a case.
-        source: names what builds the same registry in another process; None if only this process can.
+        source: names a function that builds the same registry in another process; None if only this process can.
     """
 
     subjects: Mapping[str, SubjectFactory]
@@ -149,8 +149,8 @@ class Registry:
 
         Args:
             plan: the plan to check.
-            offline: build subjects and scorers that answer from recordings alone, and so need no keys.
-            attempts: subjects will be asked; without it, one that cannot be built is not a problem.
+            offline: build subjects and scorers that work from recordings alone, and so need no keys.
+            attempts: subjects will be asked; if False, a subject that cannot be built is not a problem.
         """
         problems = plan.problems()
         built = {
@@ -192,7 +192,7 @@ class Registry:
 
 @dataclass(frozen=True, slots=True)
 class _MissingKind:
-    """Stands for a subject that cannot be built, where only its recorded attempts are needed."""
+    """A placeholder for a subject that cannot be built, where only its recorded attempts are needed."""
 
     name: str
 
@@ -221,7 +221,7 @@ def default_registry() -> Registry:
 
 
 def registry_of_any_plan(plan: Plan, options: "RunOptions") -> Registry:  # noqa: ARG001 - the signature of a `source`
-    """Return the default registry, as other processes ask for it."""
+    """Return the default registry, in the form that other processes call."""
     return default_registry()
 
 
@@ -282,7 +282,7 @@ def _scoring_problems(
 
 
 def _shortened(problems: Iterable[str]) -> list[str]:
-    """Report one problem once for a few cases, however many have it."""
+    """Return the first few of these equal problems, and a line with the number of the others."""
     found = list(problems)
     more = len(found) - _MAX_NAMED
     return found if more <= 0 else [*found[:_MAX_NAMED], f"… and {more} more cases with the same problem"]

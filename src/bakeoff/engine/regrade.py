@@ -1,8 +1,8 @@
-"""Derive the verdicts of a run again from its recorded answers, and compare them with those that it claims.
+"""Derive the verdicts of a run again from its recorded answers, and compare them with the recorded verdicts.
 
-A signature shows that a run has not changed since someone signed it. This shows what a signature cannot: that the
-verdicts follow from the plan and the answers, whoever wrote them down. The answers are scored by the engine, as
-`bakeoff rescore` does, in a copy of the run.
+A signature shows that a run has not changed since someone signed it. Regrading shows more: that the verdicts follow
+from the plan and the answers, whoever wrote them down. The engine scores the answers in a copy of the run, as `bakeoff
+rescore` does.
 """
 
 import tempfile
@@ -41,7 +41,7 @@ class Regrading:
 
     @property
     def outcome(self) -> str:
-        """Return MATCH, DIVERGES or, if nothing diverges and something could not be derived, INCOMPLETE."""
+        """Return MATCH, DIVERGES or, if nothing diverges but something could not be derived, INCOMPLETE."""
         return "DIVERGES" if self.diverging else "INCOMPLETE" if self.underived else "MATCH"
 
 
@@ -52,7 +52,7 @@ async def regrade(folder: RunFolder, plan: Plan, resolved: ResolvedPlan | str, o
         folder: The run. It is not changed.
         plan: Its plan.
         resolved: The plan with everything that scores it, or the reason why it cannot be scored here.
-        options: How to run it. Judges are asked nothing: their answers come from the recordings that there are.
+        options: How to run it. No model is asked to judge: judgements come from recordings, where there are any.
     """
     found = Regrading()
     records = {(record.case, record.subject, record.round): record for record in folder.latest_records(plan)}
@@ -95,7 +95,7 @@ async def _scored_again(
 
 
 def _contradiction(plan: Plan, trial: Trial, record: Record) -> Divergence | None:
-    """Return the statement of a record that contradicts the plan or its own transcript."""
+    """Return the part of a record that contradicts the plan or its own transcript; None if there is none."""
     threshold = plan.threshold_of(trial.case)
     if record.threshold != threshold:
         return Divergence(_name(trial), f"threshold {record.threshold}", f"threshold {threshold}, by the plan")
@@ -118,7 +118,7 @@ def _is_said(transcript: Transcript) -> bool:
 
 
 def _compare(name: str, recorded: Record, derived: Record, found: Regrading) -> None:
-    """Note how the scores of one trial compare."""
+    """Note the differences between the scores of one trial."""
     claimed = {score.name: score for score in recorded.scores}
     again = {score.name: score for score in derived.scores}
     lost = {  # what could not be derived here: a judge without recordings, or a missing program

@@ -1,4 +1,4 @@
-"""Open the resources that trials share, each once and closed by the task that opened it. Choose their sandbox."""
+"""Open the resources that trials share, each once, and close each in the task that opened it. Choose their sandbox."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
@@ -46,8 +46,8 @@ async def open_resources(
     Enter and leave this in one task: many clients tie their connection to the task that opened it.
 
     Args:
-        wanted: the resources to open; those with the same key are opened once.
-        given: resources that are open already, by key.
+        wanted: the resources to open; resources with the same key are opened once.
+        given: resources that are already open, by key.
     """
     opened: dict[str, Any] = dict(given or {})
     failed: dict[str, str] = {}
@@ -64,9 +64,9 @@ async def open_resources(
 
 
 class SharedResources:
-    """Keep resources open for several pools of one event loop.
+    """Resources that stay open for several pools of one event loop.
 
-    One task opens all of them, when they are first asked for, and closes them in `close`.
+    One task opens each resource on first use, and closes all of them in `close`.
     """
 
     def __init__(self) -> None:
@@ -76,7 +76,7 @@ class SharedResources:
         self._opener: asyncio.Task[None] | None = None
 
     async def open(self, wanted: Iterable[Resource], given: Mapping[str, Any]) -> OpenResources:
-        """Return the wanted resources beside the given ones, and open those that are not open yet."""
+        """Return the wanted resources together with the given ones. Open those that are not open yet."""
         missing = [each for each in wanted if each.key not in self._opened and each.key not in self._failed]
         if missing:
             if self._opener is None:
@@ -100,7 +100,7 @@ class SharedResources:
     @classmethod
     @asynccontextmanager
     async def on_demand(cls) -> AsyncIterator[Self]:
-        """Yield an object that opens further resources while a run lasts."""
+        """Yield an object that opens further resources during a run."""
         shared = cls()
         try:
             yield shared
@@ -128,7 +128,7 @@ class SharedResources:
 
 
 def sandbox_of(options: RunOptions, plan: Plan | None = None) -> Callable[[], Sandbox]:
-    """Return a function that chooses the sandbox, once. One that is asked for by name must be there at once.
+    """Return a function that chooses the sandbox, once. A sandbox that is asked for by name must be available now.
 
     Args:
         options: name the sandbox, and the folders of results, which commands must not see.

@@ -1,8 +1,8 @@
 """Reuse answers of earlier runs: a trial whose attempt has not changed is carried over instead of asked again.
 
-An answer is carried over if the attempt key of its record is that of the trial in the new plan, and its scores with it
-if the score key is the same, too. A door may name other answers that still hold. Carried-over answers keep their usage
-for comparisons, but a budget counts only what a run pays itself.
+An answer is carried over if the attempt key of its record is that of the trial in the new plan, together with its
+scores if the score key is the same too. A door may name other answers that are still valid. Carried-over answers keep
+their usage for comparisons, but a budget counts only what a run pays itself.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -29,21 +29,21 @@ NEW, CHANGED, CHANGED_FILE, NOT_PASSED = "new", "changed case or model", "change
 
 
 class KnownPart(NamedTuple):
-    """A part of an earlier plan: the key of its content, and whether its result holds while nothing changes."""
+    """A part of an earlier plan: the key of its content, and True if its result is valid while nothing changes."""
 
     key: str
     holds: bool = True
 
 
 def why_stale(key: str, known: KnownPart | None, touched: str | None = None) -> str | None:
-    """Return why a part of a plan must be run; None if its result is carried over. This is the only rule.
+    """Return the reason why a part of a plan must be run; None if its result is carried over. This is the only rule.
 
-    A door says what a part is (a trial, a cell, a test), what its key covers, and what else it uses.
+    A door defines a part (a trial, a cell, a test), the content of its key, and what else the part uses.
 
     Args:
         key: of the part as it is now.
-        known: what earlier cycles know of it.
-        touched: why it is stale although its key is the same: a file or tool that it uses has changed.
+        known: the part in earlier cycles, if it was there.
+        touched: the reason why it is stale although its key is the same: a file or tool that it uses has changed.
     """
     if known is None:
         return NEW
@@ -55,7 +55,7 @@ def why_stale(key: str, known: KnownPart | None, touched: str | None = None) -> 
 def past_runs(results: Path, is_wanted: Callable[[Plan], bool]) -> list[RunFolder]:
     """Return the last runs with a wanted plan, newest first, without those that cannot be read.
 
-    Runs that this user did not start here are left out: a cloned repository could bring answers of anyone.
+    Runs that this user did not start here are left out: a cloned repository could contain anyone's answers.
     """
     found: list[RunFolder] = []
     for folder in run_folders(results)[: -_MAX_SEARCHED - 1 : -1]:
@@ -69,10 +69,10 @@ def past_runs(results: Path, is_wanted: Callable[[Plan], bool]) -> list[RunFolde
 def reusable_records(
     runs: Iterable[RunFolder], plan: Plan, as_now: Callable[[Plan], Plan] = lambda before: before
 ) -> list[Record]:
-    """Return the records of earlier runs, newest first, whose attempts are those of this plan, one for each trial.
+    """Return the newest records of earlier runs with the attempts of this plan, one for each trial.
 
-    `as_now` returns the plan of an earlier run with the keys that it would have now, for a door that compares a part of
-    it by other means.
+    `as_now` returns the plan of an earlier run with its present keys, for doors that compare part of a plan by other
+    means.
     """
     found: dict[str, Record] = {}
     for folder in runs:
@@ -113,7 +113,7 @@ def count_finished(records: Iterable[Record], plan: Plan) -> int:
 
 
 def start_run(plan: Plan, options: RunOptions, carried: Iterable[Record], **facts: Any) -> RunFolder:
-    """Make the folder of a run that has these records already, and write these facts into its beginning."""
+    """Make the folder of a run that starts with these records, and write the facts into its journal's beginning."""
     folder = new_run_folder(options.results, plan.name)
     with RunJournal(folder, options.redactor()) as journal:
         journal.start(plan, jobs=options.jobs, **facts)
@@ -123,7 +123,7 @@ def start_run(plan: Plan, options: RunOptions, carried: Iterable[Record], **fact
 
 
 def delete_runs(runs: Sequence[RunFolder]) -> list[RunFolder]:
-    """Delete runs of earlier cycles, and return those that are kept because someone labelled or signed them."""
+    """Delete runs of earlier cycles. Return those that are kept because someone labelled or signed them."""
     kept = [run for run in runs if run.labels_file.exists() or run.signature_file.exists()]
     for run in runs:
         if run not in kept:

@@ -1,4 +1,4 @@
-"""RUN: run a plan, and yield each record once it can no longer be lost. A resumed run reads what is left of it."""
+"""RUN: run a plan, and yield each record once it can no longer be lost. A resumed run finds out what remains."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
@@ -32,8 +32,9 @@ from bakeoff.storage.store_copy import store_of
 from bakeoff.verdict import Round
 
 _AHEAD = 8
-"""The number of trials that may start while an earlier one is not finished, per trial side by side, in a run until
-decided: the comparisons wait for that one, and what starts meanwhile may not be needed."""
+"""The number of trials per parallel trial that may start while an earlier one is unfinished, in a run until decided:
+the comparisons wait for the earlier one, and may not need the later ones.
+"""
 
 
 async def run(
@@ -48,9 +49,9 @@ async def run(
     Everything that the plan names is built and checked before the first trial. A plan with problems raises `PlanError`.
 
     Args:
-        plan: the plan, or what `Registry.resolve` has made of it.
+        plan: the plan, or the result of `Registry.resolve`.
         options: how to run it, and where the run is kept.
-        registry: the kinds of subjects and scorers; not used for a plan that is resolved already.
+        registry: the kinds of subjects and scorers; not used for a plan that is already resolved.
         control: lets the caller watch the run and stop it.
     """
     hide_our_memory()
@@ -97,7 +98,7 @@ async def run(
 
 @asynccontextmanager
 async def uploaded_beside(folder: RunFolder, options: RunOptions, control: RunControl) -> AsyncIterator[None]:
-    """Upload the run while it is written, if its folder is the copy of one in an object store.
+    """Upload the run while it is written, if its folder is the local copy of a run in an object store.
 
     Raise StoreError, before the first trial, if the store cannot be written or another process writes the run.
     """
@@ -144,7 +145,7 @@ class _Work:
 
     @property
     def reason_to_end(self) -> str:
-        """Return why no more trials were started, for the last line of the journal."""
+        """Return the reason why no more trials were started, for the last line of the journal."""
         if self._decided:
             return "decided"
         if self._pool is not None and self._pool.limit_reached:
@@ -157,7 +158,7 @@ class _Work:
         return decisions is not None and decisions.decided == decisions.pairs
 
     def cancel(self) -> None:
-        """Cancel the opening of the resources or the trials, once. The closing of the resources goes on."""
+        """Cancel the opening of the resources, or the trials, once. Resources are still closed."""
         if not self._cancelled and (task := self._trials or self._task):
             self._cancelled = True
             task.cancel()
@@ -227,9 +228,9 @@ class FinishedTrials:
     rounds: dict[int, Round] = field(default_factory=dict)  # trial -> result, in a run that ends when it is decided
 
     def decisions(self, plan: Plan) -> PairDecisions | None:
-        """Return the comparisons so far of a run that ends when it is decided, None for others.
+        """Return the comparisons so far of a run that ends when it is decided; None for others.
 
-        While a pair is open, lost trials are left out: they are tried again.
+        While a pair is open, its lost trials are left out, because they are tried again.
         """
         if not plan.ends_when_decided:
             return None

@@ -37,7 +37,7 @@ class Budget:
         self.unpriced = self.unpriced or (usage.cost is None and bool(usage.requests or usage.tokens))
 
     def exceeded(self) -> str | None:
-        """Return a sentence about the limit that has been reached, or None."""
+        """Return a sentence about the limit that has been reached; None if there is none."""
         options, spent = self.options, self.spent
         if options.max_cost is not None and spent.cost is not None and spent.cost >= options.max_cost:
             return f"max_cost ${options.max_cost:g} is reached: ${spent.cost:g} spent"
@@ -50,7 +50,7 @@ class Budget:
         return None
 
     def fits(self, more: Usage) -> bool:
-        """Return True if this much more stays within the limits. A usage of unknown cost never fits a cost limit."""
+        """Return True if this much more usage stays within the limits. Unknown costs never fit a cost limit."""
         options, spent = self.options, self.spent
         if options.max_cost is not None and (more.cost is None or (spent.cost or 0.0) + more.cost > options.max_cost):
             return False
@@ -58,9 +58,9 @@ class Budget:
 
 
 class SharedBudget(Budget):
-    """A budget that threads share, and processes too if they are given one file.
+    """A budget shared by threads and, if they are given one file, by processes.
 
-    Each process appends its spending to the file, and reads there what the others have spent. The file is opened once,
+    Each process appends its spending to the file, and reads there the spending of the others. The file is opened once,
     so that nothing is lost if someone deletes it from the folder of temporary files. Raise InfraError if it cannot be
     opened.
     """
@@ -78,7 +78,7 @@ class SharedBudget(Budget):
     def add(self, usage: Usage) -> None:
         """Count spending.
 
-        With a file, it is only written there; `exceeded` reads it together with that of other processes.
+        With a file, spending is only written there; `exceeded` reads it together with that of other processes.
         """
         if self._ledger is not None:
             os.write(self._ledger, usage.model_dump_json(exclude_defaults=True).encode() + b"\n")
@@ -87,7 +87,7 @@ class SharedBudget(Budget):
             super().add(usage)
 
     def exceeded(self) -> str | None:
-        """Return which limit all processes together have reached; None if they may go on."""
+        """Return the limit that all processes together have reached; None if there is none."""
         if self._ledger is not None:
             with self._lock:
                 while whole := os.pread(self._ledger, 1 << 16, self._read_to).rpartition(b"\n")[0]:
@@ -107,14 +107,14 @@ class RunControl:
         draining: no further trials are started.
         stopped: trials in flight have been cancelled too.
         finished_before: trials that were finished when the run was resumed.
-        sandbox: the name of the sandbox that commands run in; None where the plan needs none.
-        guarantees: what the kernel of this machine holds commands to in that sandbox.
+        sandbox: the name of the sandbox that commands run in; None if the plan needs none.
+        guarantees: the limits that the kernel of this machine enforces in that sandbox.
         in_flight: subject and case of each running trial, by the trial's index in the plan.
-        delays: what running trials are waiting for now, by the trial's index in the plan.
+        delays: the present waits of running trials, by the trial's index in the plan.
         cut_off: subjects of trials that were cancelled after they had to wait, and the reason of the last wait.
         on_delay: called with the subject of a trial when it begins to wait.
         refused: subjects whose provider refuses every call, and the reason; none of their trials is started.
-        redact: takes secrets out of texts that are shown while the run goes on; `run` sets it.
+        redact: removes secrets from texts that are shown during the run; `run` sets it.
         left_out: Ray nodes that joined during the run and cannot run its trials, and why.
         left_behind: folders of trials that could not be removed, and why.
         upload_problem: why the object store does not have all of the run at its end; None if it has.
@@ -168,10 +168,10 @@ class RunControl:
         self.stop() if self.draining else self.drain()
 
     async def wait(self, trial: int, delay: Delay) -> bool:
-        """Let a trial wait before it tries again, and show that it does.
+        """Let a trial wait before its next try, and show the wait.
 
-        While the run is draining, only short waits are made: the trials in flight are to be finished soon. Return False
-        if the wait was cut short.
+        While the run is draining, only short waits are made, so that the trials in flight finish soon. Return False if
+        the wait was cut short.
         """
         self.begin_wait(trial, delay)
         try:
@@ -187,7 +187,7 @@ class RunControl:
             self.end_wait(trial)
 
     def begin_wait(self, trial: int, delay: Delay) -> None:
-        """Show that a trial waits."""
+        """Show that a trial is waiting."""
         delay = replace(delay, reason=self.redact(delay.reason))  # providers repeat keys in their errors
         self.delays[trial] = delay
         self._last_waits[trial] = delay.reason

@@ -1,4 +1,4 @@
-"""Write what happens in a run to its folder, and tell when it can no longer be lost."""
+"""Write the events of a run to its folder, and report when they can no longer be lost."""
 
 import asyncio
 import time
@@ -20,7 +20,7 @@ _FLUSH_RECORDS, _FLUSH_SECONDS = 64, 1.0  # what `append` leaves unwritten at mo
 
 
 class RunJournal(AbstractContextManager["RunJournal"]):
-    """Write the plan and the journal of one run, alone: a lock keeps every other process out.
+    """Write the plan and the journal of one run, under a lock that keeps out every other process.
 
     A run awaits `commit` for each record and reads `records`. A program without an event loop calls `append`.
     """
@@ -41,12 +41,12 @@ class RunJournal(AbstractContextManager["RunJournal"]):
         self._writer.close()
 
     def start(self, plan: Plan, *, made_here: bool = True, **facts: Any) -> None:
-        """Write the plan, and a line that says which process works on it, with these facts; `time` is the present."""
+        """Write the plan, and a line that identifies this process, with these facts; `time` is now unless given."""
         self._folder.write_plan(plan, self._redactor, made_here=made_here)
         self._writer.append("start", **{"bakeoff": __version__, "time": time.time(), **facts})
 
     def end(self, reason: str, **facts: Any) -> None:
-        """Write a line that says why the process ended its work, with these facts; `time` is the present."""
+        """Write a line with the reason why the process ended its work, and these facts; `time` is now unless given."""
         self._writer.append("end", **{"reason": reason, "time": time.time(), **facts})
 
     def add_usage(self, attempt_key: str, usage: Usage, total: Usage) -> None:
@@ -60,7 +60,7 @@ class RunJournal(AbstractContextManager["RunJournal"]):
         self._to_commit.set()
 
     def append(self, record: Record) -> None:
-        """Queue a record, and write the queue from time to time. A killed process loses what was not yet written."""
+        """Queue a record, and write the queue from time to time. If the process is killed, the queue is lost."""
         self._writer.append_record(record)
         self._unflushed += 1
         now = time.monotonic()
@@ -69,7 +69,7 @@ class RunJournal(AbstractContextManager["RunJournal"]):
             self._unflushed, self._flushed_at = 0, now
 
     async def commit(self, record: Record) -> None:
-        """Queue a record for `records`. Return when there is room for the next."""
+        """Queue a record for `records`. Return when there is room for another one."""
         self._writer.append_record(record)
         self._uncommitted.append(record)
         self._to_commit.set()
@@ -80,7 +80,7 @@ class RunJournal(AbstractContextManager["RunJournal"]):
     async def records(self, work: asyncio.Task[None]) -> AsyncIterator[Record]:
         """Yield each committed record after its fsync, until the work is over.
 
-        A slow reader does not stop the committing; only how far it may run ahead is bounded.
+        A slow reader does not stop the commits, as long as they are not too far ahead of it.
         """
         work.add_done_callback(lambda _: self._to_commit.set())
         committing = asyncio.create_task(self._commit_until_done(work))

@@ -48,7 +48,7 @@ _WAITING: ContextVar["asyncio.Task[Any] | None"] = ContextVar("_WAITING", defaul
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One trial to run. With `prior`, only its scoring is left to do."""
+    """One trial to run. With `prior`, it only has to be scored."""
 
     trial: Trial
     prior: Record | None = None
@@ -57,7 +57,7 @@ class Job:
 
 @dataclass(slots=True)
 class UsageTally:
-    """Count what one trial spends, and tell the run as it arrives."""
+    """The usage of one trial, which is reported to the run as it arrives."""
 
     tell: Callable[[Usage], None]
     spent: Usage = NO_USAGE
@@ -107,12 +107,12 @@ class AttemptResult:
 
 
 _TRIED = ("started", "prepare", "attempt", "transcript", "artefacts", "refused", "workspace")
-"""The fields of `AttemptResult` that a record has too."""
+"""The fields that `AttemptResult` and a record share."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrialRunner:
-    """Run jobs. It holds only what all trials of a run share."""
+    """Runs jobs. It holds only what all trials of a run share."""
 
     resolved: ResolvedPlan
     options: RunOptions
@@ -123,7 +123,7 @@ class TrialRunner:
     async def run(self, job: Job, spend: Callable[[Usage], None]) -> Record:
         """Run one trial and return its record. Infra failures are retried according to the options.
 
-        Call it inside of `apart`: otherwise a request to cancel it would be taken for one of the trial itself.
+        Call it inside `apart`: otherwise a request to cancel it would be taken for one by the trial itself.
 
         Args:
             job: the trial.
@@ -157,13 +157,13 @@ class TrialRunner:
             del self.control.in_flight[trial.index]
 
     def note_refusal(self, record: Record) -> None:
-        """Start no further trial of a subject whose provider refuses it, for example because of a wrong key."""
+        """Mark a subject whose provider refuses it, for example for a wrong key, so that no further trial starts."""
         failure = record.attempt.failure if record.attempt else None
         if failure is not None and failure.stops_subject:
             self.control.refused.setdefault(record.subject, self.control.redact(failure.message))
 
     def not_started(self, job: Job, reason: str, kind: Literal["budget", "infra"] = "budget") -> Record:
-        """Return the record of a trial that a limit of the run, or a provider's refusal, kept from starting."""
+        """Return the record of a trial that did not start because of a limit of the run or a provider's refusal."""
         return self.lost(
             job, Failure(kind=kind, type="BudgetError" if kind == "budget" else "NotStarted", message=reason)
         )
@@ -345,7 +345,7 @@ class TrialRunner:
 
 
 async def _attempted(subject: Subject, task: Task) -> Transcript:
-    """Return the transcript, with the spans that the subject made where a scorer looks at them."""
+    """Return the transcript of an attempt, with the subject's spans if a scorer needs them."""
     collecting = task.resources.get(SPANS)
     if collecting is None:
         return await subject.attempt(task)
@@ -388,7 +388,7 @@ def _is_number(scored: Any) -> bool:
 
 
 def _counted_as_zero(score: Score) -> Score:
-    """Return 0 for a missing score, as the rule `null_as_zero` of a case asks; a scorer that broke stays broken."""
+    """Return 0 for a missing score, for cases with the rule `null_as_zero`. A scorer that failed stays failed."""
     if score.value is not None or score.failure is not None:
         return score
     told = "" if score.reason in ("", "unscored") else f": {score.reason}"
@@ -412,10 +412,10 @@ async def apart(work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
 async def phase(
     step: Callable[[], Coroutine[Any, Any, Result]], clock: Clock, error_kind: FailureKind, late_kind: FailureKind
 ) -> tuple[Result | None, Phase]:
-    """Run one phase within its time. This is the trial boundary: every error inside becomes data here.
+    """Run one phase within its time limit. This is the trial boundary: every error inside becomes data here.
 
     A request to cancel the trial is made to the task that waits for this one (see `apart`). The step may cancel this
-    one: before Python 3.13, a `TaskGroup` that fails does so and leaves the request behind.
+    task: before Python 3.13, a `TaskGroup` that fails does so and leaves the request behind.
 
     Args:
         step: makes the coroutine to run.

@@ -1,4 +1,4 @@
-"""List what a plan runs or reaches, so that a person can decide whether to trust it."""
+"""List everything that a plan runs or contacts, so that a person can decide whether to trust it."""
 
 import re
 import shlex
@@ -61,7 +61,7 @@ def _of_cases(cases: tuple[Case, ...]) -> Iterator[str]:
 
 
 def _named(value: JsonValue | Mapping[str, JsonValue], *, anywhere: bool = False) -> Iterator[str]:
-    """Yield the names in options at any depth. With `anywhere`, every text that looks like a function counts."""
+    """Yield the commands, functions and files in options, at any depth. With `anywhere`, look at every text."""
     if isinstance(value, Mapping):
         yield from _command_in(value)
         for name, inner in value.items():
@@ -87,7 +87,7 @@ def _named_in_text(text: str, *, anywhere: bool) -> Iterator[str]:
 
 
 def _command_in(options: Mapping[str, JsonValue]) -> Iterator[str]:
-    """Yield the command that options have, with the variables that are set for it."""
+    """Yield the command in options, with the variables that are set for it."""
     command = options.get("command") or options.get("argv")
     if not command or not isinstance(command, str | list):
         return

@@ -1,7 +1,7 @@
-"""Find out which files a program depends on: the modules that it imports, and the files that these read.
+"""Find the files that a program depends on: the modules that it imports, and the files that these read.
 
-If the source does not show it, more files are assumed. Data files belong to the module that reads them, as if they were
-a part of its source: Python reports each file that it opens to an audit hook.
+Where the source does not show it, more files are assumed. Data files belong to the module that reads them, as if they
+were a part of its source: Python reports each file that it opens to an audit hook.
 """
 # ruff: noqa: PTH100, PTH120, PTH206 - called for every file that is opened
 
@@ -19,7 +19,7 @@ from bakeoff._kernel.model import fingerprint
 from bakeoff.engine.watch import ANYTHING, is_watched
 
 ROWS = "rows"
-"""Stands for cases that are compared one by one, among those who read a file."""
+"""A user of files that stands for all cases that are compared one by one."""
 
 _LOADS_ANYTHING = frozenset(
     ("import_module", "__import__", "exec", "eval", "runpy", "subprocess", "multiprocessing", "entry_points")
@@ -32,11 +32,12 @@ _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 
 
 def code_digest(source: str, suites: Container[str | None]) -> str:
-    """Return a hash of the code of a file without the `data` of its suites: each row is compared for itself.
+    """Return a hash of the code of a file without the `data` of its suites: each row is compared separately.
 
     `suites` has the names of the functions that are called with data.
 
-    Lists and tables that only this data uses are left out, too. Raise SyntaxError or ValueError for what is not Python.
+    Lists and tables that only this data uses are left out too. Raise SyntaxError or ValueError for text that is not
+    Python.
     """
     tree = ast.parse(source)
     for node in ast.walk(tree):
@@ -62,8 +63,9 @@ def used_by(
     """Return the files that each user depends on, and all files to watch.
 
     Args:
-        imports: The files that each user, which is a file itself, imports, directly or not.
-        reads: The modules that read each data file, `ROWS` or `ANYTHING`. What nobody known reads, all depend on.
+        imports: The files that each user, itself a file, imports, directly or not.
+        reads: The modules that read each data file, `ROWS` or `ANYTHING`. All users depend on a file whose reader is
+            unknown.
     """
     sources = {user: {user, *files} for user, files in imports.items()}
     known = set[str]().union(*sources.values())
@@ -78,7 +80,7 @@ def used_by(
 
 @cache
 def _imports(path: str) -> frozenset[tuple[int, str]]:
-    """Return what a file imports as names with their number of leading dots, and `ANYTHING` if it may load more."""
+    """Return the names that a file imports, with their number of leading dots, and `ANYTHING` if it may load more."""
     found: set[tuple[int, str]] = set()
     try:
         tree = ast.parse(Path(path).read_bytes())
@@ -98,7 +100,7 @@ def _imports(path: str) -> frozenset[tuple[int, str]]:
 
 
 def own_modules(is_ours: Callable[[str], bool]) -> dict[str, str]:
-    """Return the files of the loaded modules, by name: of the project (`is_ours`), or developed elsewhere."""
+    """Return, by module name, the loaded files that belong to the project (`is_ours`) or are developed elsewhere."""
     files = ((name, getattr(module, "__file__", None)) for name, module in list(sys.modules.items()))
     return {
         name: file
@@ -109,10 +111,10 @@ def own_modules(is_ours: Callable[[str], bool]) -> dict[str, str]:
 
 
 def imported_files(path: str, loaded: Mapping[str, str]) -> set[str]:
-    """Return the files that a file imports, directly or through others; with `ANYTHING` if that is not all.
+    """Return the files that a file imports, directly or through others; with `ANYTHING` if there may be more.
 
     Args:
-        path: The file to begin with. It is not among those returned, unless it is imported again.
+        path: The file to begin with. It is not in the result unless it is imported again.
         loaded: The files of modules that count, by the names of the modules.
     """
     names = {file: name for name, file in loaded.items()}
@@ -154,17 +156,17 @@ class ReadFiles:
         sys.addaudithook(self._hear)
 
     def stop(self) -> None:
-        """Stop for good: a hook cannot be removed."""
+        """Stop for good: an audit hook cannot be removed."""
         self._on = False
 
     @property
     def found(self) -> dict[str, set[str]]:
-        """Return who has read each file: paths of modules, `ROWS` or `ANYTHING`. What was also written is left out."""
+        """Return the readers of each file: paths of modules, `ROWS` or `ANYTHING`. Files also written are left out."""
         written = self._written | {os.path.dirname(path) for path in self._written}
         return {path: readers for path, readers in self._found.items() if path not in written}
 
     def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
-        """Note an event. An error here would be raised where the file is opened."""
+        """Record an event. An error here would be raised where the file is opened."""
         if not self._on or (event != "open" and event not in _LISTINGS):
             return
         given = os.fsdecode(arguments[0]) if isinstance(arguments[0], str | bytes) else None
@@ -184,7 +186,7 @@ class ReadFiles:
             self._found.setdefault(path, set()).add(reader)
 
     def _is_ours(self, path: str) -> bool:
-        """Tell whether a file is one of the project, and not in a hidden folder, a cache or a library."""
+        """Return True if a file belongs to the project, outside of hidden folders, caches and libraries."""
         inside = next((path.removeprefix(root) for root in self._roots if path.startswith(root)), "")
         if not inside or path in self._written_by_us or path.startswith(self._without):
             return False

@@ -1,7 +1,7 @@
 """Run the user's code beside other trials, so that it never blocks the event loop that all of them share.
 
-`call_apart` runs a function in a task and a context of its own, and gives it up if it ignores its cancellation.
-`StallWatch` notices code that blocks the loop, and gives the lost time back to the other trials.
+`call_apart` runs a function in a task and a context of its own, and abandons it if it ignores its cancellation.
+`StallWatch` notices code that blocks the loop, and adds the lost time to the limits of the other trials.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ async def call_apart(function: "partial[Any]", clock: Clock) -> Any:
 async def in_own_task(function: Callable[[], Awaitable[Any]], clock: Clock) -> Any:
     """Return the result of an async function that runs in a task of its own.
 
-    If it ignores a cancellation for `GRACE_SECONDS`, it is abandoned, and the clock of its case gets a remark.
+    A function that ignores a cancellation for `GRACE_SECONDS` is abandoned, and the clock of its case gets a remark.
     """
     task = asyncio.get_running_loop().create_task(_settled(function), context=contextvars.copy_context())
     _RUNNING[task] = clock
@@ -64,7 +64,7 @@ async def in_own_task(function: Callable[[], Awaitable[Any]], clock: Clock) -> A
 
 
 def _ended(task: "asyncio.Task[Any]") -> "asyncio.Future[None]":
-    """Return a future for the end of a task. Unlike the task, it may be cancelled; `asyncio.wait` takes longer."""
+    """Return a future for the end of a task. It can be cancelled without the task; `asyncio.wait` is slower."""
     ended: asyncio.Future[None] = task.get_loop().create_future()
 
     def end(_: object) -> None:
@@ -76,7 +76,7 @@ def _ended(task: "asyncio.Task[Any]") -> "asyncio.Future[None]":
 
 
 async def _settled(function: Callable[[], Awaitable[Any]]) -> tuple[Any, BaseException | None]:
-    """Return a result or an error, because some errors of a task would end its loop."""
+    """Return a result or an error as values, because some errors of a task would end its loop."""
     try:
         return await function(), None
     except BaseException as error:
@@ -103,7 +103,7 @@ _NOT_THE_USERS = tuple(
 
 
 class _StallSample(NamedTuple):
-    """One look at a loop that is late: which case it runs, and where."""
+    """One observation of a loop that is late: the case that it runs, and the place in the code."""
 
     clock: Clock | None  # of the case that runs, if it is one
     place: str | None  # in the user's code
@@ -112,7 +112,7 @@ class _StallSample(NamedTuple):
 class StallWatch:
     """Watch the loop of this thread: a timer measures how late it is, and another thread records what it runs then.
 
-    The time is given back to all cases but the one that blocked. If several did, it is given back to all.
+    The lost time is given back to all cases except the one that blocked, or to all if several did.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -164,7 +164,7 @@ class StallWatch:
                     clock.remarks.append(told)
 
     def _look(self) -> None:
-        """Wait for the loop to be late, and remember what it runs."""
+        """Wait for the loop to be late, and record what it runs."""
         while not self._ended.wait(_BEAT):
             if self._loop.time() > self._due + _BEAT / 2:
                 place = _users_place(sys._current_frames().get(self._thread_id))

@@ -1,11 +1,11 @@
 """Run a cycle, wait for files to change, and run the next cycle, until Ctrl-C.
 
-`bakeoff eval`, `bakeoff mcp evaluate` and `pytest` share these steps: `WatchLoop` finds out what changed, `stale_users`
-says which configurations or test files use that, and `engine.reuse` carries over the unaffected results.
+`bakeoff eval`, `bakeoff mcp evaluate` and `pytest` share these steps: `WatchLoop` finds the changes, `stale_users`
+returns the configurations or test files that they affect, and `engine.reuse` carries over the other results.
 
-`watchfiles` wakes the loop when something happens in a folder of a watched file. What changed is decided by the content
-of the files, so that a save that changes nothing starts no cycle, and a change made while a cycle runs is not missed.
-All files are also looked at every two seconds, for mounts that report no changes.
+`watchfiles` wakes the loop when something happens in a folder of a watched file. Only the content of the files decides
+what has changed, so that a save without changes starts no cycle, and a change during a cycle is not missed. All files
+are also checked every two seconds, for mounts that report no changes.
 """
 # ruff: noqa: PTH110, PTH112, PTH113, PTH116, PTH118, PTH119, PTH120, PTH208 - texts take a fraction of the time of paths
 
@@ -33,10 +33,10 @@ CODE_SUFFIXES = (
     *(".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".cts", ".tsx"),
     *(".go", ".rs", ".java", ".kt", ".rb", ".php", ".cs", ".swift", ".ex", ".lua", ".sh"),
 )
-"""Suffixes of files that only people write. Programs may write any other file."""
+"""Suffixes of files that usually only people write. Programs may write any other file."""
 
 ANYTHING = "*"
-"""Stands, among the files that someone uses, for every file: what it uses cannot be told."""
+"""A name that stands for all files in the list of files that a user depends on: the real ones are unknown."""
 
 UNDECIDED, WRONG_CONFIGURATION = 3, 2
 
@@ -58,7 +58,7 @@ class WatchLoop:
     Args:
         sources: Returns the paths to watch. It is called after every cycle, because a configuration may name new files.
             The state of a folder is the list of its names.
-        cycle: Runs one cycle and returns its exit code. It is given what changed, nothing in the first cycle.
+        cycle: Runs one cycle and returns its exit code. Its argument is the changes, empty in the first cycle.
             A `BakeoffError` is printed, and watching goes on.
         say: Prints a line.
         pages: Returns the pages to name while the loop waits.
@@ -120,7 +120,7 @@ class WatchLoop:
             next(events)
 
     def _settle(self, began: float) -> None:
-        """Watch files that the cycle named, and ignore data files that change in every cycle."""
+        """Watch the files that the cycle named, and ignore data files that change in every cycle."""
         for path, state in self._states(self._sources()).items():
             changed = False
             with suppress(OSError):
@@ -136,7 +136,7 @@ class WatchLoop:
 
 
 def _events(folders: Iterable[str]) -> Iterator[object]:
-    """Yield when something happened in one of the folders, and at least every two seconds."""
+    """Yield after each event in one of the folders, and at least every two seconds."""
     import watchfiles
 
     try:
@@ -155,10 +155,10 @@ def _events(folders: Iterable[str]) -> Iterator[object]:
 
 
 def stale_users(changes: Changes, uses: Mapping[str, Collection[str]]) -> set[str] | None:
-    """Return who uses a changed file; None if everyone may.
+    """Return the users of changed files; None if every user may be affected.
 
-    `uses` has the files that each user depends on. A user may be a file itself, which it need not depend on: a test
-    file compares its own tests one by one.
+    `uses` has the files that each user depends on. A user may be a file that does not depend on itself: a test file
+    compares its own tests one by one.
     """
     stale: set[str] = set()
     for path, before in changes.items():
@@ -181,7 +181,7 @@ def report_error(error: BakeoffError, say: Callable[[str], None]) -> int:
 
 
 def remaining_limits(options: RunOptions, spent: Usage) -> RunOptions:
-    """Return options with what earlier cycles have left of the limits. Raise UsageError if one is used up."""
+    """Return options with the limits that earlier cycles have left. Raise UsageError if a limit is used up."""
     cost, tokens = options.max_cost, options.max_total_tokens
     cost = None if cost is None else cost - (spent.cost or 0.0)
     tokens = None if tokens is None else tokens - spent.tokens
@@ -191,7 +191,7 @@ def remaining_limits(options: RunOptions, spent: Usage) -> RunOptions:
 
 
 class FileStates:
-    """Return the content of files and folders as hashes. A file is read again only if its size or time has changed."""
+    """The content of files and folders as hashes. A file is read again only if its size or time has changed."""
 
     def __init__(self) -> None:
         self._read: dict[str, tuple[tuple[int, int, int], str]] = {}
@@ -218,7 +218,7 @@ def _hash(content: bytes) -> str:
 
 
 def is_watched(name: str) -> bool:
-    """Tell whether a file or folder of this name can be a user's: not hidden, a backup, a cache or a library."""
+    """Return True if a file or folder of this name can be a user's: not hidden, a backup, a cache or a library."""
     return not name.startswith((".", "#")) and not name.endswith("~") and name not in _NOT_OURS
 
 

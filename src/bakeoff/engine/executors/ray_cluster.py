@@ -36,8 +36,8 @@ class RayNode:
 async def connected(address: str | None) -> AsyncIterator[None]:
     """Connect to a cluster, or start one on this machine, and disconnect at the end.
 
-    None as the address means RAY_ADDRESS, or else this machine. A cluster that the program itself has connected to is
-    used and left alone. Raises `UsageError` if that is not the wanted one.
+    Without an address, use RAY_ADDRESS or else this machine. A cluster that the program itself has connected to is used
+    and stays connected. Raises `UsageError` if that is not the wanted one.
     """
     missing = {name: value for name, value in _QUIET.items() if name not in os.environ}
     os.environ.update(missing)
@@ -111,7 +111,7 @@ def _check_address(address: str | None) -> None:
 
 
 def _speaks_grpc(connection: socket.socket) -> bool:
-    """Return True if the other side answers the beginning of HTTP/2, on which gRPC stands, with its settings."""
+    """Return True if the other side answers the preface of HTTP/2, the base of gRPC, with its settings."""
     if os.environ.get("RAY_USE_TLS") == "1":
         return True
     connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, _SETTINGS, 0, 0, 0, 0, 0)))
@@ -120,7 +120,7 @@ def _speaks_grpc(connection: socket.socket) -> bool:
 
 
 def usable_nodes() -> list[RayNode]:
-    """Return the nodes that are alive. One without CPUs, as a head often is, is not meant to run anything."""
+    """Return the living nodes that can run trials. Nodes without CPUs, as heads often are, are not meant for that."""
     import ray
 
     nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
@@ -152,7 +152,7 @@ def kill_worker(worker: Any) -> None:
 
 
 async def answer_of(call: Awaitable[Any], seconds: float) -> Any:
-    """Return the answer of a worker. Raise ConnectionError if the worker is dead, or silent for so long."""
+    """Return the answer of a worker. Raise ConnectionError if the worker is dead, or silent for this many seconds."""
     import ray
 
     try:

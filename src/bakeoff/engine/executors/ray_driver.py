@@ -1,7 +1,7 @@
-"""Run trials on the nodes of a Ray cluster: one worker per node. All state that must not be lost is here.
+"""Run trials on the nodes of a Ray cluster, with one worker per node. All state that must not be lost is here.
 
 The driver grants the slots of providers, counts the spending and assigns the trials. A worker that dies or is silent
-for too long is given up: its trials run again on others.
+for too long is abandoned: its trials run again on others.
 """
 
 import asyncio
@@ -76,7 +76,7 @@ class _Assignment:
 
 @dataclass(slots=True, eq=False)
 class _Worker:
-    """A worker as the driver knows it: its node, its jobs, and the messages that wait for it."""
+    """The driver's view of a worker: its node, its jobs, and the messages that wait for it."""
 
     node: RayNode
     actor: Any
@@ -93,12 +93,12 @@ class _Worker:
 
     @property
     def ready(self) -> bool:
-        """Return True if it can be given trials."""
+        """Return True if the worker can be given trials."""
         return self.lost is None and self.opened.done() and self.opened.result() is None
 
     @property
     def load(self) -> float:
-        """Return how many jobs each of its CPUs would have with one more."""
+        """Return how many jobs the worker would have for each CPU if it got one more."""
         return (len(self.jobs) + 1) / self.node.cpus
 
 
@@ -145,7 +145,7 @@ class RayRunner:
             del self.control.in_flight[trial.index]
 
     async def _try_workers(self, job: Job, spend: Callable[[Usage], None]) -> Record:
-        """Try one worker after another. The record of an attempt is never replaced by one without."""
+        """Try one worker after another. A record with an attempt is never replaced by one without."""
         why = ""
         for _ in range(_MAX_LOSSES):
             worker = await self._free_worker()
@@ -177,7 +177,7 @@ class RayRunner:
             worker.jobs.pop(number, None)
 
     async def _free_worker(self) -> _Worker | None:
-        """Return the worker with the most room. Without any, wait for one, though not for ever."""
+        """Return the worker with the most room. If there is none, wait for one, up to a limit."""
         try:
             async with asyncio.timeout(0 if self._given_up else self._silence):
                 while not (ready := [worker for worker in self._workers.values() if worker.ready]):
@@ -192,7 +192,7 @@ class RayRunner:
 
     @asynccontextmanager
     async def open(self, plan: Plan) -> AsyncIterator["RayRunner"]:
-        """Start a worker on each node, wait until all of them can run trials, and end them at the end."""
+        """Start a worker on each node, wait until all can run trials, yield the runner, and finally end the workers."""
         import ray
 
         self._plan = ray.put(plan.model_dump_json().encode())
@@ -215,7 +215,7 @@ class RayRunner:
             raise InfraError("; ".join(f"{node}: {reason}" for node, reason in self._failed.items()))
 
     async def _open_first(self) -> None:
-        """Wait for the workers of all present nodes, so that problems show before anything is paid."""
+        """Wait for the workers of all present nodes, so that problems appear before anything is paid for."""
         nodes = await asyncio.to_thread(usable_nodes)
         if not nodes:
             raise UsageError("the Ray cluster has no node with CPUs: add one, such as with `ray start --address=…`")
@@ -244,7 +244,7 @@ class RayRunner:
         worker.listening.add_done_callback(partial(self._on_listener_done, worker))
 
     async def _look_for_nodes(self) -> None:
-        """Start a worker on nodes that join, and again on nodes that lost theirs."""
+        """Start a worker on nodes that join, and a new one on nodes that lost theirs."""
         import ray
 
         while True:
@@ -259,7 +259,7 @@ class RayRunner:
                     self._start(node)
 
     async def _listen(self, worker: _Worker) -> None:
-        """Hear a worker until it is closed or lost."""
+        """Receive a worker's messages until it is closed or lost."""
         try:
             await answer_of(worker.actor.open.remote(self._order, self._plan), _START_SECONDS)
             while not worker.closed.is_set():
@@ -270,7 +270,7 @@ class RayRunner:
             self._lose(worker, str(error))
 
     def _on_listener_done(self, worker: _Worker, listening: asyncio.Task[None]) -> None:
-        """Fail everything that waits for this worker if the listener itself failed, such as on a full disk."""
+        """Fail everything that waits for this worker if the listener itself failed, for example on a full disk."""
         if not listening.cancelled() and (error := listening.exception()) is not None:
             results: list[asyncio.Future[Any]] = [assigned.result for assigned in worker.jobs.values()]
             for waited_for in (worker.opened, *results):
@@ -278,7 +278,7 @@ class RayRunner:
                     waited_for.set_exception(error)
 
     def _lose(self, worker: _Worker, why: str) -> None:
-        """Give up a worker: it gets no more trials, and its unfinished ones run again elsewhere."""
+        """Abandon a worker: it gets no more trials, and its unfinished ones run again elsewhere."""
         worker.lost = why
         kill_worker(worker.actor)
         if not worker.opened.done():
@@ -321,7 +321,7 @@ class RayRunner:
     # --- messages ---------------------------------------------------------------------------------------------------
 
     def _send(self, worker: _Worker, *messages: ToWorker) -> None:
-        """Send messages soon, together with others. They carry the spending of the run."""
+        """Queue messages to be sent soon, together with others and with the spending of the run."""
         worker.outbox += messages
         if not worker.to_flush:
             worker.to_flush = True
@@ -332,7 +332,7 @@ class RayRunner:
             self._send(worker, *messages)
 
     def _flush(self, worker: _Worker) -> None:
-        """Send what waits for a worker in one call."""
+        """Send all queued messages of a worker in one call."""
         messages, worker.outbox, worker.to_flush = worker.outbox, [], False
         if worker.lost is None:
             # A call that is granted knows what was spent before.
@@ -365,7 +365,7 @@ class RayRunner:
                 worker.closed.set()
 
     def _fail(self, worker: _Worker, event: NodeFailed) -> None:
-        """Note a worker that cannot go on: before its first trial, or because of an error outside of trials."""
+        """Note a worker that cannot continue: before its first trial, or because of an error outside of trials."""
         if not worker.opened.done():
             worker.opened.set_result(event.reason)
             worker.closed.set()
@@ -379,7 +379,7 @@ class RayRunner:
                     assigned.result.set_exception(InfraError(f"{worker.node}: {event.reason}"))
 
     def _count(self, worker: _Worker, event: UsageSpent) -> None:
-        """Count what a trial has spent, also if it was cancelled meanwhile."""
+        """Count the spending of a trial, even if it was cancelled meanwhile."""
         worker.reports += 1
         assigned = worker.jobs.get(event.job) or worker.cancelled.get(event.job)
         if assigned is None:
@@ -452,7 +452,7 @@ def make_order(resolved: ResolvedPlan, options: RunOptions, sandbox: str | None)
 
 @contextmanager
 def _marked(options: RunOptions) -> Iterator[str | None]:
-    """Leave a file among the recordings, by which a node can tell whether it sees the same folder."""
+    """Leave a marker file among the recordings, which shows a node whether it sees the same folder."""
     if options.replay == "off":
         yield None
         return
@@ -469,7 +469,7 @@ def _marked(options: RunOptions) -> Iterator[str | None]:
 
 
 def _portable_source(resolved: ResolvedPlan) -> str:
-    """Return the name to import the plan's registry by. Raise PlanError for parts that only this process can build."""
+    """Return the import name of the plan's registry. Raise PlanError for parts that only this process can build."""
     plan = resolved.plan
     specs: tuple[SubjectSpec | ScorerSpec, ...] = (*plan.subjects, *plan.every_scorer)
     problems = [
@@ -493,7 +493,7 @@ def _portable_source(resolved: ResolvedPlan) -> str:
 async def open_ray(
     resolved: ResolvedPlan, options: RunOptions, sandbox: Callable[[], Sandbox], control: RunControl, budget: Budget
 ) -> AsyncIterator[RayRunner]:
-    """Connect to the cluster of the options, and yield what runs trials on its nodes."""
+    """Connect to the cluster of the options, and yield the runner of trials on its nodes."""
     with make_order(resolved, options, control.sandbox) as order:
         async with connected(options.ray_address):
             local = TrialRunner(resolved, options, sandbox, {}, control)

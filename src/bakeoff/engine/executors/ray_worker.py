@@ -46,10 +46,10 @@ _REMOVAL_SECONDS = 10.0  # for the folders of trials, at the end
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Everything that a worker needs to run trials of a plan, but the plan.
+    """Everything that a worker needs to run trials of a plan, except the plan itself.
 
-    It has secrets, so it travels as the argument of a call, from memory to memory. Ray itself puts arguments of more
-    than 100 kB into its object store, which may spill to a disk.
+    An order contains secrets, so it travels as the argument of a call, from memory to memory. Ray itself puts arguments
+    of more than 100 kB into its object store, which may spill to a disk.
     """
 
     version: str
@@ -62,7 +62,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Run a trial. `job` is unique, also if the trial was started before on a worker that was lost."""
+    """A message to run a trial. `job` is unique, even if the trial was started before on a worker that was lost."""
 
     job: int
     trial: int
@@ -72,14 +72,14 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """Cancel a job. It may not have been started yet."""
+    """A message to cancel a job, which may not have started yet."""
 
     job: int
 
 
 @dataclass(frozen=True, slots=True)
 class BudgetGrant:
-    """A provider's slot. The worker has to give it back."""
+    """A provider's slot, which the worker has to give back."""
 
     request: int
 
@@ -121,7 +121,7 @@ class TrialEnded:
 
 @dataclass(frozen=True, slots=True)
 class UsageSpent:
-    """A job has used this much just now."""
+    """Usage that a job has just reported."""
 
     job: int
     usage: Usage
@@ -129,7 +129,7 @@ class UsageSpent:
 
 @dataclass(frozen=True, slots=True)
 class TrialsWanted:
-    """A trial needs a slot of a provider. All workers together get `most` at a time."""
+    """A request for a slot of a provider. All workers together get at most `most` of them at a time."""
 
     request: int
     provider: str
@@ -138,7 +138,7 @@ class TrialsWanted:
 
 @dataclass(frozen=True, slots=True)
 class GivenBack:
-    """A slot is no longer held, or no longer wanted."""
+    """A slot that is no longer held, or no longer wanted."""
 
     request: int
     outcome: Outcome
@@ -146,22 +146,22 @@ class GivenBack:
 
 @dataclass(frozen=True, slots=True)
 class WaitNotice:
-    """A trial waits, or waits no longer."""
+    """The beginning or the end of a trial's wait."""
 
     trial: int
     delay: Delay | None
 
 
 ToWorker = Start | Cancel | BudgetGrant | SpendingReport | Literal["drain", "close"]
-"""`drain` starts no further tries of trials. `close` cancels what runs, and closes the resources."""
+"""Messages to a worker: `drain` starts no further tries, `close` cancels running trials and closes the resources."""
 ToDriver = Literal["opened"] | NodeFailed | NodeClosed | TrialEnded | UsageSpent | TrialsWanted | GivenBack | WaitNotice
-"""`opened` says that the worker can run trials."""
+"""Messages to the driver; `opened` means that the worker can run trials."""
 
 Tell = Callable[[ToDriver], None]
 
 
 class Worker:
-    """The actor. The driver calls `open` once, then `poll` again and again, and `tell` in between."""
+    """The worker's actor. The driver calls `open` once, then `poll` repeatedly, and `tell` in between."""
 
     def __init__(self) -> None:
         self._events: SimpleQueue[ToDriver] = SimpleQueue()
@@ -171,7 +171,7 @@ class Worker:
         self._opened = False
 
     def open(self, order: Order, plan: bytes) -> None:
-        """Begin to open the resources of a plan, as JSON. The result is `opened` or `NodeFailed`."""
+        """Start opening the resources of a plan, given as JSON. The outcome is the message `opened` or `NodeFailed`."""
         trials = _WorkerTrials(order, plan, self._messages, self._tell)
         threading.Thread(target=self._run, args=(trials,), name="bakeoff-trials", daemon=True).start()
 
@@ -205,7 +205,7 @@ class Worker:
         return []
 
     def tell(self, messages: Sequence[ToWorker]) -> None:
-        """Take messages of the driver."""
+        """Handle messages from the driver."""
         for message in messages:
             with suppress(RuntimeError):  # the loop has ended, and nothing is left to be told
                 self._loop.call_soon_threadsafe(self._take, message)
@@ -217,7 +217,7 @@ class Worker:
 
 
 class _WorkerTrials:
-    """Run trials on one event loop as the driver says."""
+    """Runs trials on one event loop, as the driver directs."""
 
     def __init__(self, order: Order, plan: bytes, messages: "asyncio.Queue[ToWorker]", tell: Tell) -> None:
         self._order = order
@@ -234,7 +234,7 @@ class _WorkerTrials:
         return self._redactor.text(text, cut=True)
 
     async def serve(self) -> None:
-        """Open the resources, run trials until the driver says `close`, and close the resources."""
+        """Open the resources, run trials until the driver sends `close`, and close the resources."""
         order, options = self._order, self._order.options
         _apply_driver_settings(order)
         self._redactor = options.redactor()
@@ -298,7 +298,7 @@ class _WorkerTrials:
 
 
 def _apply_driver_settings(order: Order) -> None:
-    """Make this process like the driver: its variables, its current folder. Refuse another version of Bakeoff."""
+    """Adopt the driver's variables and current folder in this process. Refuse another version of Bakeoff."""
     if order.version != __version__:
         raise UsageError(
             f"it has Bakeoff {__version__}, and the run was started by {order.version}: install that there"
@@ -321,8 +321,8 @@ def _apply_driver_settings(order: Order) -> None:
 def resolve(plan: Plan, options: RunOptions, source: str) -> ResolvedPlan:
     """Build everything that a plan names, in a process that has only the plan.
 
-    `source` names the function that makes the registry, as `Registry.built_by` keeps it. Raises `UsageError` if this
-    node lacks something that the plan names.
+    `source` names the function that makes the registry, as set by `Registry.built_by`. Raises `UsageError` if this node
+    lacks something that the plan names.
     """
     make = import_target(source, "the plan's registry")
     registry: Registry = make(plan, options)
@@ -336,7 +336,7 @@ def resolve(plan: Plan, options: RunOptions, source: str) -> ResolvedPlan:
 
 
 class _Control(RunControl):
-    """Also tell the driver what trials wait for."""
+    """A run control that also reports waits of trials to the driver."""
 
     def __init__(self, tell: Tell) -> None:
         super().__init__()
@@ -352,7 +352,7 @@ class _Control(RunControl):
 
 
 class NodeBudget(Budget):
-    """The budget of the run as one node knows it: what the driver said last, and what was spent here since."""
+    """The budget of the run as one node knows it: the driver's last report, and this node's spending since then."""
 
     def __init__(self, options: RunOptions) -> None:
         super().__init__(replace(options, max_seconds=None))  # the driver has the clock
@@ -360,16 +360,16 @@ class NodeBudget(Budget):
         self._uncounted: list[Usage] = []
 
     def add(self, usage: Usage) -> None:
-        """Count spending of this node, and keep it until the driver has counted it, too."""
+        """Count spending on this node, and keep it until the driver has counted it too."""
         super().add(usage)
         self._uncounted.append(usage)
 
     def exceeded(self) -> str | None:
-        """Return the limit that the driver says is reached, or else the one that this node has reached by itself."""
+        """Return the limit that the driver reports as reached, or else the one that this node has reached by itself."""
         return self._known.reached or super().exceeded()
 
     def update(self, now: SpendingReport) -> None:
-        """Take the spending of all nodes from the driver. Calls may overtake each other: old news is left out."""
+        """Adopt the driver's report on the spending of all nodes. Ignore reports that a newer one has overtaken."""
         if now.counted < self._known.counted:
             return
         del self._uncounted[: now.counted - self._known.counted]
@@ -386,17 +386,17 @@ class _SharedSlots:
         self.asked: dict[int, asyncio.Future[None]] = {}
 
     def of(self, provider: str, most: int) -> CallSlots:
-        """Return the slots of one provider. All workers together get `most` of them at a time."""
+        """Return the slots of one provider. All workers together get at most `most` of them at a time."""
         return _RemoteSlots(self, provider, most)
 
     def granted(self, number: int) -> None:
-        """Take note that the driver has granted a slot."""
+        """Record that the driver has granted a slot."""
         if number in self.asked and not self.asked[number].done():
             self.asked[number].set_result(None)
 
 
 class _RemoteSlots(CallSlots):
-    """The slots of one provider. In place of its limit, a slot has the number that the driver knows it by."""
+    """The slots of one provider. The number that the driver gave a slot takes the place of its limit."""
 
     def __init__(self, shared: _SharedSlots, provider: str, most: int) -> None:
         super().__init__(most)
@@ -418,6 +418,6 @@ class _RemoteSlots(CallSlots):
         return float(number)
 
     def give_back(self, limit: float, outcome: Outcome) -> None:
-        """Give the slot of this number back: the driver knows its limit."""
+        """Give back the slot with this number: the driver knows its limit."""
         self.in_flight -= 1
         self._shared.tell(GivenBack(int(limit), outcome))
