@@ -27,17 +27,18 @@ if TYPE_CHECKING:
 
 
 ENOUGH_LABELS = 20
-"""The labels of a subject's trials from which its score is corrected."""
+"""The number of labels of a subject's trials from which its score is corrected."""
 
 ENOUGH_IN_STRATUM = 5
-"""The labels that each stratum needs, unless all its trials are labelled."""
+"""The number of labels that each stratum needs, unless all its trials are labelled."""
 
 ENOUGH_OF_A_KIND = 5
-"""The good and the bad answers among the labels from which coverage is promised: with fewer, it is up to 100 %."""
+"""The number of good and of bad answers that labels need for the promised coverage: with fewer, it is up to 100 %."""
 
 MAX_SKIPPED = 0.1
-"""The share of the answers that people looked at and skipped, above which a result is marked: labels that are missing
-for a reason correct nothing."""
+"""The share of skipped answers, among those that people looked at, above which a result is marked: labels that are
+missing for a reason correct nothing.
+"""
 
 MAX_STRATA = 3
 _PRIOR = 0.5
@@ -112,7 +113,7 @@ class _Estimate:
 
 
 def missing_labels(trials: Sequence[JudgedTrial]) -> str | None:
-    """Say why the labels are not enough to correct a score, or return None where they are."""
+    """Return the reason why the labels are not enough to correct a score; None if they are enough."""
     answered = [trial for trial in trials if trial.stratum is not None]
     labels = sum(trial.label is not None for trial in answered)
     if not answered or labels == len(answered):
@@ -305,7 +306,7 @@ def _method(*arms: Sequence[JudgedTrial]) -> str:
 
 
 def _nearly_all_alike(trials: Iterable[JudgedTrial]) -> bool:
-    """Tell whether too few good or too few bad answers are labelled; the interval is then too wide, if anything."""
+    """Return True if too few good or too few bad answers are labelled; the interval is then too wide, if anything."""
     labels = [trial.label or 0.0 for trial in _labelled(trials)]
     return min(fsum(labels), len(labels) - fsum(labels)) < ENOUGH_OF_A_KIND
 

@@ -11,7 +11,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 ROUNDING = 1e-24
-"""A variance that is nothing but rounding."""
+"""A variance up to this size is only rounding."""
 
 _COCHRAN = 25
 
@@ -65,7 +65,7 @@ class Cell:
 
     @property
     def binary(self) -> bool:
-        """Tell whether every round scored 0 or 1: only then does squaring change no score."""
+        """Return True if every round scored 0 or 1: only then does squaring change no score."""
         return self.total == self.squares
 
     @property
@@ -87,7 +87,7 @@ def cells_of(rounds: Mapping[CaseKey, Iterable[float]], clusters: Mapping[CaseKe
 
 
 def single_pass_or_fail(cells: Iterable[Cell]) -> bool:
-    """Tell whether each case has one round, which passed or failed."""
+    """Return True if each case has one round, which passed or failed."""
     return all(cell.rounds == 1 and cell.binary for cell in cells)
 
 
@@ -112,7 +112,7 @@ class Moments:
 
     @property
     def skewed(self) -> bool:
-        """Tell whether there are too few units for t: fewer than 25 × skewness².
+        """Return True if there are too few units for t: fewer than 25 × skewness².
 
         The rule is Cochran's (Sampling Techniques, 1977, §2.15).
         """
@@ -120,12 +120,12 @@ class Moments:
 
     @property
     def clustered(self) -> bool:
-        """Tell whether some cases share a cluster."""
+        """Return True if some cases share a cluster."""
         return self.units < self.cases
 
     @property
     def constant(self) -> bool:
-        """Tell whether all units have the same mean, so that the data do not show how far it may be off."""
+        """Return True if all units have the same mean, so that the data do not show how far it may be off."""
         return self.variance <= ROUNDING
 
     @property

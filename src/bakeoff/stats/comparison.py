@@ -24,7 +24,7 @@ from bakeoff.stats.differences import (
 from bakeoff.stats.intervals import ALPHA, Interval, score_interval, wilson
 
 REVERSAL = "complete reversal"
-"""The test where every case went from pass to fail, or every one from fail to pass."""
+"""The name of the test for a comparison where every case went from pass to fail, or every one from fail to pass."""
 _INVERTED = "p-value from the interval"
 """The name of the test where the interval is stricter than the exact one."""
 

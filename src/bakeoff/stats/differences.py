@@ -1,11 +1,11 @@
 """Intervals and tests of a mean paired difference, safe where few cases changed. See docs/explanation/statistics.md.
 
 The sign-flip test assumes that, if two arms are alike, each case's difference could as well have had the other sign:
-Fisher, The Design of Experiments (1935), §21; exact in level whatever the distribution. With clusters, whole clusters
-flip. There are three ways to the same number: scores on a grid (rounds passed or failed) → the exact distribution by
+Fisher, The Design of Experiments (1935), §21; exact in level for every distribution. With clusters, whole clusters
+flip. Three methods compute the same number: scores on a grid (rounds passed or failed) → the exact distribution by
 convolution; few cases → every combination of signs; otherwise seeded draws, counted so that p is never too small
-(Phipson and Smyth, Stat. Appl. Genet. Mol. Biol. 9, 2010). Draws cannot show a p below one in their number; there, p is
-an upper bound of the exact one (Chernoff, Annals of Mathematical Statistics 23, 1952).
+(Phipson and Smyth, Stat. Appl. Genet. Mol. Biol. 9, 2010). N draws cannot show a p below 1/N; there, p is an upper
+bound of the exact one (Chernoff, Annals of Mathematical Statistics 23, 1952).
 """
 
 from collections.abc import Sequence
@@ -252,7 +252,7 @@ def difference_interval(change: Change, *, confidence: float) -> Interval:
 
 
 def _too_small(change: Change) -> bool:
-    """Tell whether coverage is not promised: few units, skewed ones, or an effective n that rests on few changes."""
+    """Return True if coverage is not promised: few units, skewed ones, or an effective n that rests on few changes."""
     moments = change.moments
     if moments.skewed or moments.weight < MIN_UNITS - _ROUNDING:
         return True
@@ -287,7 +287,7 @@ def _interval(change: Change, confidence: float) -> Interval:
 
 
 def _enough_for_t(change: Change) -> bool:
-    """Tell whether t holds: symmetric enough, and no handful of changes among many ties carries the mean."""
+    """Return True if t holds: symmetric enough, and no handful of changes among many ties carries the mean."""
     moments = change.moments
     both_ways = moments.weight * min(change.gained, change.lost) >= ENOUGH_FOR_T
     few_ties = moments.weight >= MIN_UNITS - _ROUNDING and 2 * change.changed >= moments.units

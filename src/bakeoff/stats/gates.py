@@ -48,7 +48,7 @@ class GateJudgement(FrozenModel):
 
     @classmethod
     def undecidable(cls, sentence: str, *, refused: bool = False) -> Self:
-        """Return that nothing is shown, and why."""
+        """Return the judgement that nothing is shown, with the reason."""
         return cls(verdict=GateVerdict.UNDECIDABLE, sentence=sentence, refused=refused)
 
 
@@ -62,7 +62,7 @@ class Losses:
 
     @classmethod
     def of(cls, verdicts: Mapping[Verdict, int]) -> Self:
-        """Count finished trials by their verdicts. One that a budget stopped is nobody's doing."""
+        """Count finished trials by their verdicts. A trial that a budget stopped does not count as lost."""
         lost = verdicts.get(Verdict.INFRA, 0) + verdicts.get(Verdict.GRADER, 0)
         return cls(sum(verdicts.values()), lost)
 
@@ -201,7 +201,7 @@ def _adjusted(chances: Mapping[str, float]) -> dict[str, float]:
 
 
 def _with_claim(ruling: GateJudgement, within: WithinChange | None) -> GateJudgement:
-    """Add what is shown about these very cases."""
+    """Add what is shown about exactly these cases."""
     if within is None or ruling.refused:
         return ruling
     worse = within.shown and ruling.verdict is not GateVerdict.EQUIVALENT
@@ -229,7 +229,7 @@ def _together(pairs: Mapping[str, PairedArms]) -> PairedArms:
 def _unless_losses_decide(
     pairs: Mapping[str, PairedArms], judged: dict[str, JudgedPair], margin: float | None
 ) -> dict[str, JudgedPair]:
-    """Refuse a verdict that differs if all lost rounds had failed, or if all had passed."""
+    """Refuse verdicts that would change if all lost rounds had failed, or if all had passed."""
     bounds = [judge_pairs({name: one.filled(score) for name, one in pairs.items()}, margin=margin) for score in (0, 1)]
     for name, (compared, ruling) in judged.items():
         ends = [bound[name] for bound in bounds]
@@ -254,7 +254,7 @@ def new_failures(before: Cells, after: Cells) -> tuple[str, ...]:
 
 
 def refusal_of(baseline: Losses, candidate: Losses) -> str | None:
-    """Say why these losses forbid a verdict, or return None.
+    """Return the reason why these losses forbid a verdict; None if they do not.
 
     The limits are 5 % of an arm, and arms more than 1 point apart if Fisher's exact test gives p < 0.05: the two arms
     then did not lose the same kind of trial.
@@ -278,7 +278,7 @@ def could_miss(comparison: Comparison) -> float:
 
 
 def not_told_apart(difference: float, interval: Interval | None, level: float = ALPHA) -> str:
-    """Return the facts to add to "cannot be told apart": the difference, and what could have been missed."""
+    """Return the facts to add to "cannot be told apart": the difference, and how large a missed one could be."""
     points = f"{100 * difference:+.1f} points"
     if interval is None:
         return f"{points}, the interval needs 2 cases"
@@ -288,12 +288,12 @@ def not_told_apart(difference: float, interval: Interval | None, level: float = 
 
 
 def nothing_shown(comparison: Comparison) -> str:
-    """Say that no regression is shown, and how large an overlooked one could be."""
+    """Return a sentence that no regression is shown, and how large an overlooked one could be."""
     return f"no regression shown (could have missed up to {100 * could_miss(comparison):.1f} points)"
 
 
 def are_unequal(one: Losses, other: Losses) -> bool:
-    """Tell whether two arms lost shares that differ by more than 1 point and by more than chance."""
+    """Return True if two arms lost shares that differ by more than 1 point and by more than chance."""
     return abs(one.share - other.share) > MAX_UNEQUAL and chance_of_losses(one, other) < ALPHA
 
 

@@ -107,11 +107,12 @@ TOO_SMALL = "too few cases to promise 95 %"
 """Follows the method of an interval that may not cover the truth as often as it should: between 92 and 98 % of runs."""
 
 ENOUGH_FOR_T = 8
-"""Units' worth of passes and of failures from which t has its nominal coverage; below, the edges skew the scores."""
+"""The number of passes and of failures, in units, from which t has its nominal coverage; below, the edges skew them."""
 
 MIN_UNITS = 20
-"""Units from which intervals held in simulations. Few passes are whole numbers, which leave no choice near 95 %, and
-five clusters of ten cases are covered in up to 99.8 % of runs."""
+"""The number of units from which intervals held in simulations. With few passes, no choice is near 95 %, because they
+are whole numbers, and five clusters of ten cases are covered in up to 99.8 % of runs.
+"""
 
 _PRIOR_UNITS = 0.25
 """The weight of one more unit, as varied as scores between 0 and 1 can be, in the estimate of a clustered variance.
@@ -127,7 +128,7 @@ scores too wide (98 to 100 %)."""
 
 
 SKIPPED = "more than 10 % of the answers skipped"
-"""Follows the method of a score that is corrected by labels, where people skipped the hard answers perhaps."""
+"""Follows the method of a score that is corrected by labels, if people may have skipped the hard answers."""
 
 
 class Interval(FrozenModel):
@@ -139,11 +140,11 @@ class Interval(FrozenModel):
 
     @property
     def promised(self) -> bool:
-        """Tell whether the interval covers the truth about as often as it says."""
+        """Return True if the interval covers the truth about as often as it says."""
         return TOO_SMALL not in self.method and SKIPPED not in self.method
 
     def unpromised(self) -> "Interval":
-        """Return the same interval, marked (`TOO_SMALL`)."""
+        """Return the same interval, marked with `TOO_SMALL`."""
         return self.model_copy(update={"method": f"{self.method}, {TOO_SMALL}"}) if self.promised else self
 
     @property
@@ -265,7 +266,7 @@ def _wilson(share: float, n: float, quantile: float, method: str) -> Interval:
 
 
 MIN_AMOUNTS = 100
-"""Units from which the interval of a cost is promised: fewer may have missed the dear cases, one in 20 of all."""
+"""The number of units from which the interval of a cost is promised: fewer may lack the expensive cases, one in 20."""
 
 _MAX_EXPONENT = 50.0  # an interval of a cost that reaches further says nothing
 
@@ -274,18 +275,18 @@ def amount_interval(trials: Sequence[int], sums: Sequence[float]) -> Interval | 
     """Return the interval of the mean cost or time of a trial, from the trials and the sum of each case or cluster.
 
     None for fewer than two units, where nothing varies, and where the interval would say nothing. Costs are positive
-    and skewed, so that it is a t interval of the logarithm, with an upper end that allows for dear cases which were not
-    seen. Simulated: covers 94 to 99 % of runs for lognormal and gamma costs.
+    and skewed, so this is a t interval of the logarithm, with an upper end that allows for expensive cases that were
+    not seen. Simulated: covers 94 to 99 % of runs for lognormal and gamma costs.
     """
     return ratio_interval(trials, sums, trials)
 
 
 def ratio_interval(trials: Sequence[int], sums: Sequence[float], others: Sequence[float]) -> Interval | None:
-    """Return the interval of how many times as much one subject costs as another over the same cases or clusters.
+    """Return the interval of the ratio between the costs of two subjects over the same cases or clusters.
 
     `sums` and `others` have the costs of both for each unit, and `trials` its size. Hall's correction for skewness (J.
     Royal Statistical Society B 54, 1992) is made with the skewness that the upper half of the costs implies, because
-    the skewness of few costs is too small just where the dear ones are missing.
+    the skewness of few costs is too small just where the expensive ones are missing.
     """
     below = sum(others)
     if len(trials) < 2 or below <= 0 or not isfinite(ratio := sum(sums) / below) or ratio <= 0:

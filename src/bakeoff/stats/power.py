@@ -25,8 +25,9 @@ _WORTH_HALF = 0.5  # share of the variance of the mean from which more rounds he
 _MAX_DIFFERENCE = 0.999  # a mean difference; at 1 nothing varies
 
 _GRID_STEPS = 1.0
-"""The steps of the grid of scores, one round of one case each, that sign flips lose: flipping moves the sum by two
-steps, and the exact p-value counts the whole chance of the sum that was seen, half of these two more than is fair."""
+"""The loss of sign flips, in steps of the grid of scores (one round of one case): a flip moves the sum by two steps,
+and the exact p-value counts the whole chance of the observed sum, half of which, one step, is too much.
+"""
 
 
 class VarianceSplit(FrozenModel):
@@ -53,7 +54,7 @@ class VarianceSplit(FrozenModel):
 
     @property
     def share_within(self) -> float:
-        """Return the share of the variance of the mean that would vanish with endless rounds."""
+        """Return the share of the variance of the mean that would vanish with infinitely many rounds."""
         return self._of_rounds / self.of_mean if self.of_mean else 0.0
 
     @property
@@ -63,7 +64,7 @@ class VarianceSplit(FrozenModel):
 
     @property
     def advice(self) -> Literal["more cases", "more clusters", "more rounds"]:
-        """Name what helps most; more cases are never worse at the same price per trial."""
+        """Return the change that helps most; more cases are never worse at the same price per trial."""
         if self.share_within >= _WORTH_HALF and not too_few(self.clusters or self.cases):
             return "more rounds"
         return "more clusters" if self.clusters else "more cases"
@@ -131,7 +132,7 @@ class Noise:
 
 
 def too_few(units: int, name: str = "cases", *, alpha: float = ALPHA) -> str | None:
-    """Say that so few cases or clusters cannot show a difference, or return None if they can.
+    """Return a sentence that so few cases or clusters cannot show a difference; None if they can.
 
     If all change in the same way, the p-value is 2/2^units: 0.125 for four. A complete reversal is the exception.
     """
@@ -152,9 +153,9 @@ def too_few(units: int, name: str = "cases", *, alpha: float = ALPHA) -> str | N
 def minimum_detectable(
     cases: int, rounds: float, noise: Noise, *, clusters: int | None = None, power: float = POWER
 ) -> float | None:
-    """Return the true difference that is found with probability `power`; above 1, nothing is.
+    """Return the true difference that is found with probability `power`; above 1, no difference is.
 
-    None ("cannot be estimated") for one case or cluster, and where nothing varied. It is that of the rule which decides
+    None ("cannot be estimated") for one case or cluster, and where nothing varied. The rule that decides is assumed
     (see `comparison.ComparisonRule`). One round is taken to pass or fail; the differences of several rounds as normal.
     """
     units = clusters or cases
@@ -177,9 +178,9 @@ def detectable_between(
 ) -> float | None:
     """Return the true difference that as many pairs like those of two runs find with probability `power`.
 
-    None ("cannot be estimated") without two pairs or clusters, and where all pairs differ alike. Not below what the
-    sign-flip test can find at all: log2(2/alpha) units, six at 5 %, must change the same way, each as far as those
-    that did; how many do is taken as Poisson's.
+    None ("cannot be estimated") without two pairs or clusters, and where all pairs differ alike. The result is at least
+    what the sign-flip test can find: log2(2/alpha) units, six at 5 %, must change the same way, each as far as those
+    that did. The number of units that change is taken to be Poisson distributed.
     """
     change, step = _varying_change(baseline, candidate)
     return None if change is None else _detectable(change, step, 1.0, alpha, power)
@@ -207,7 +208,7 @@ def cases_needed(baseline: Cells, candidate: Cells, *, alpha: float = ALPHA, pow
 
 
 def cases_to_pass(comparison: Comparison, margin: float) -> int | None:
-    """Return with how many cases unchanged code passes `--margin` with `--undecidable fail` in 95 % of runs.
+    """Return the number of cases with which unchanged code passes `--margin` with `--undecidable fail` in 95 % of runs.
 
     None without an interval or a margin. The noise is that of the comparison. The gate passes if the lower end of the
     90 % interval lies above −margin, which unchanged code misses in 5 % of runs once it is as wide as the margin.
@@ -304,7 +305,7 @@ class Design(FrozenModel):
 
     @property
     def too_small(self) -> bool:
-        """Tell whether no difference can be shown, short of a complete reversal."""
+        """Return True if no difference can be shown, except a complete reversal."""
         return too_few(self.cases) is not None or self.detectable is None or self.detectable > 1
 
 

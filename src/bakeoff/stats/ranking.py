@@ -3,7 +3,7 @@
 Best first. Two subjects are told apart when their comparison, after Holm over all pairs, says so in the direction of
 their scores. Two share a group if and only if they are not told apart (the letters of Piepho, J. Computational and
 Graphical Statistics 13, 2004). Groups may overlap: a subject may be like both of its neighbours, though these differ. A
-subject that can be compared with nobody is in no group.
+subject that cannot be compared with any other is in no group.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
@@ -34,8 +34,8 @@ _AT_ONCE = 4_000_000  # differences held in memory at a time
 class Standing(FrozenModel):
     """The place of one subject: any rank from `best` to `worst` fits the data. `groups` are numbers from 1 at the top.
 
-    `undefined`: it could be compared with nobody. It then has no group, every rank is possible, and it does not count
-    in the ranks of the others.
+    `undefined`: it could not be compared with any other. It then has no group, every rank is possible, and it does not
+    count in the ranks of the others.
     """
 
     subject: str

@@ -194,7 +194,7 @@ class _Arm:
         self.rounds: dict[str, dict[int, Round]] = {}
 
     def finished(self, case: Case, planned: int) -> bool:
-        """Tell whether all planned rounds of a case have a record."""
+        """Return True if all planned rounds of a case have a record."""
         return len(self.rounds.get(case.id, ())) >= planned
 
     def losses(self, cases: Iterable[Case]) -> Losses:
@@ -204,7 +204,7 @@ class _Arm:
 
 
 class _DecisionPair:
-    """Two subjects, and how far in the order of cases their comparison is."""
+    """Two subjects, and the progress of their comparison through the order of cases."""
 
     def __init__(self, first: str, second: str, test: SequentialTest) -> None:
         self.first, self.second = first, second
@@ -215,7 +215,7 @@ class _DecisionPair:
         self.refused: str | None = None
 
     def result(self) -> PairDecision:
-        """Return where the comparison of this pair stands."""
+        """Return the present result of this pair's comparison."""
         known = {name: getattr(self, name) for name in ("first", "second", "decision", "cases", "refused")}
         return PairDecision(**known, difference=self.test.difference, interval=self.test.interval())
 
@@ -286,7 +286,7 @@ class PairDecisions:
         return fmean(after) - fmean(before) if before and after else None
 
     def needs(self, subject: str) -> bool:
-        """Tell whether further trials of a subject could decide a pair. Controls are needed while any pair is open."""
+        """Return True if further trials of a subject could decide a pair. Controls are needed while one is open."""
         pairs: Sequence[_DecisionPair] = self._pairs_of.get(subject, self._pairs)
         return any(pair.decision is SequentialDecision.UNDECIDED for pair in pairs)
 

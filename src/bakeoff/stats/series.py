@@ -26,8 +26,10 @@ if TYPE_CHECKING:
 _Series = Sequence[Sequence[Cell]]
 
 _TILTS = (1.0, 2.5)
-"""The losses, in standard errors of one look, that the bets suit best: half of the capital each. Losses of half as many
-are found nearly as soon. One tilt finds either slow or sudden losses late, and more of them share the capital."""
+"""The losses, in standard errors of one look, that the bets suit best; each gets half of the capital. Losses half as
+large are found nearly as soon. A single tilt finds either slow or sudden losses late, and further tilts leave less
+capital for each.
+"""
 
 _ENOUGH = 0.45
 """The capital at which a loss is shown, times alpha. By Ville's inequality 1 would do; but looks come one by one, so
@@ -54,7 +56,7 @@ class SeriesChange(FrozenModel):
 
     @property
     def worse(self) -> bool:
-        """Tell whether the series got worse and the last run still is."""
+        """Return True if the series got worse and the last run still is."""
         return self.found_at is not None and self.recovered_at is None
 
 

@@ -85,9 +85,9 @@ def change_within(pairs: "Pairs[str]", *, alpha: float = ALPHA) -> WithinChange:
 
 
 def worse_p_value(pairs: Sequence[tuple[Cell, Cell]], *, draws: int = _DRAWS, seed: int = 0) -> float:
-    """Return the chance that rounds shared out at random within each case give the candidate a sum as low as it has.
+    """Return the chance that randomly dividing the rounds within each case gives the candidate a sum as low as it has.
 
-    Exact where every round passed or failed. Otherwise shares are drawn, and counted so that the result is never too
+    Exact where every round passed or failed. Otherwise divisions are drawn, and counted so that the result is never too
     small (Phipson and Smyth, Stat. Appl. Genet. Mol. Biol. 9, 2010). Where that is too coarse, an upper bound is used.
     """
     if all(old.binary and new.binary for old, new in pairs):
@@ -129,7 +129,7 @@ def _exact_tail(pairs: Sequence[tuple[Cell, Cell]]) -> float:
 
 
 def _power(low: int, chances: "Floats", count: int) -> "tuple[int, Floats]":
-    """Return the distribution of the sum of this many equal ones."""
+    """Return the distribution of the sum of this many draws from one distribution."""
     import numpy as np
 
     found: tuple[int, Floats] = (0, np.ones(1))
