@@ -58,11 +58,11 @@ class TrialError(BakeoffError):
     """Ends one phase of one trial."""
 
     transcript: "Transcript | None" = None
-    """The transcript up to the error, where it was paid for or says what happened."""
+    """The transcript up to the error, if there is one: it shows what was paid for and what happened."""
 
 
 class SubjectError(TrialError):
-    """The subject failed by its own fault."""
+    """The subject failed through its own fault."""
 
 
 class ContextOverflow(SubjectError):
@@ -70,7 +70,7 @@ class ContextOverflow(SubjectError):
 
 
 class RequestTooLarge(SubjectError):
-    """The provider refused a request of the subject again and again, and answered smaller ones meanwhile."""
+    """The provider kept refusing a large request of the subject, and answered smaller ones meanwhile."""
 
 
 class SubjectTimeout(TrialError):
@@ -78,13 +78,13 @@ class SubjectTimeout(TrialError):
 
 
 class InfraError(TrialError):
-    """Our side or the provider's broke; says nothing about the subject.
+    """Bakeoff or the provider failed. This says nothing about the subject.
 
     Attributes:
         retry_after: the wait in seconds that the provider asks for.
         permanent: another try would fail again.
-        exhausted: it was tried again for as long as is allowed; another trial may succeed later.
-        stops_subject: every other trial of the subject would fail too, such as with a key that is refused.
+        exhausted: all retries that are allowed have failed; another trial may succeed later.
+        stops_subject: every other trial of the subject would fail too, for example because its key is refused.
     """
 
     def __init__(
@@ -112,4 +112,4 @@ class BudgetError(TrialError):
 
 
 class GraderError(TrialError):
-    """A scorer broke; says nothing about the subject."""
+    """A scorer broke. This says nothing about the subject."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """Say how a plan is run. No option changes what is measured."""
+    """Options that control how a plan is run. None of them changes what is measured."""
 
     results: Path = Path("results")  # or the address of an object store, such as Path("s3://bucket/results")
     folder: Path | None = None  # a run to resume or to start there; None starts a new one under `results`

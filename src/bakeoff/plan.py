@@ -3,8 +3,9 @@
 A `Plan` names its subjects and scorers by `SubjectSpec` and `ScorerSpec`, which `bakeoff.engine.registry` builds. It is
 written to the run folder as JSON, so that a run can be resumed without the files that it was made from.
 
-Each `Trial` has two keys made of digests. The attempt key covers all that a subject can notice; the score key adds all
-that only graders can. Resuming compares keys, so an edited case is a new one, and an edited scorer costs no attempt.
+Each `Trial` has two keys made of digests. The attempt key covers everything that a subject can notice; the score key
+adds everything that only graders can notice. Resuming compares keys, so an edited case counts as a new one, and an
+edited scorer needs no new attempt.
 """
 
 import hashlib
@@ -125,7 +126,7 @@ class Origin(FrozenModel):
         return " at ".join(filter(None, (self.checkout, commit)))
 
     def is_comparable(self, other: "Origin") -> bool:
-        """Return True if cases of the same names may be equal: track and commit agree if both are known."""
+        """Return True if cases of the same name may be equal: track and commit agree wherever both are known."""
         pairs = ((self.track, other.track), (self.commit, other.commit))
         return all(one is None or another is None or one == another for one, another in pairs)
 
@@ -135,9 +136,9 @@ Gate = Literal["mean", "pass@k", "pass^k"]
 
 
 class PassRule(FrozenModel):
-    """Say when a case passes, given all its rounds for one subject.
+    """The rule that decides when a case passes, given all its rounds for one subject.
 
-    `each` judges trials one by one, as those of cases without a rule, at another threshold. With `share`, each round
+    `each` judges each trial by itself, as in cases without a rule, but by another threshold. With `share`, each round
     passes or fails by itself, and a share of them has to pass. The others are a `Gate`, whose score must reach the
     threshold.
     """
@@ -158,7 +159,7 @@ class ScorerSpec(FrozenModel):
 
     @cached_property
     def digest(self) -> str:
-        """Return what identifies the scorer in score keys. Options at their defaults do not count."""
+        """Return the digest that stands for the scorer in score keys. Options at their defaults do not count."""
         return fingerprint(self.model_dump(exclude_defaults=True))
 
 
@@ -211,7 +212,7 @@ class Case(FrozenModel):
         return fingerprint(self._differing(_GRADED), limits.score_seconds, *own)
 
     def _differing(self, names: set[str]) -> dict[str, Any]:
-        """Return these fields as `model_dump` does, without those at their defaults, in less time for most cases."""
+        """Return those of these fields that are not at their defaults. Faster than `model_dump` for most cases."""
         if self.grading is not None:
             return self.model_dump(include=names, exclude_defaults=True)
         fields, own = type(self).model_fields, self.__dict__
@@ -219,12 +220,12 @@ class Case(FrozenModel):
 
     @property
     def expected_answer(self) -> Any:
-        """Return what scorers compare the answer with: the variable `expected`, or else the expected output."""
+        """Return the expected answer for scorers: the variable `expected`, or else the expected output."""
         return self.variables.get("expected", self.expected)
 
     @property
     def rule_over_rounds(self) -> PassRule | None:
-        """Return the rule that judges its rounds together; None where each trial is judged by itself."""
+        """Return the rule that judges all rounds of the case together; None if each trial is judged by itself."""
         return None if self.pass_rule is None or self.pass_rule.gate == "each" else self.pass_rule
 
     def problems(self) -> list[str]:
@@ -253,7 +254,7 @@ class SubjectSpec(FrozenModel):
 
     @cached_property
     def digest(self) -> str:
-        """Return what identifies the subject in attempt keys. It does not depend on how treatments are described."""
+        """Return the digest that stands for the subject in attempt keys. Descriptions of treatments do not count."""
         return fingerprint(self.model_dump(exclude_defaults=True, exclude={"base", "treatment"}))
 
 
@@ -262,7 +263,7 @@ CONTROLS = frozenset({"nop", "oracle", "cheat"})
 
 
 class UntilDecided(FrozenModel):
-    """Compare all subjects in pairs while the plan runs, and run no trial that only decided pairs would need."""
+    """Early stopping: compare all subjects in pairs during the run, and skip trials that only decided pairs need."""
 
     alpha: float = Field(default=0.05, gt=0, lt=1, description="the chance that any pair is decided wrongly, at most")
     margin: float | None = Field(
@@ -308,7 +309,7 @@ class Trial:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Return the fields of a record that say which trial it is of."""
+        """Return the fields that identify the trial in its record."""
         keys = {"attempt_key": self.attempt_key, "score_key": self.score_key}
         return {"case": self.case.id, "subject": self.subject.name, "round": self.round, **keys}
 
@@ -389,7 +390,7 @@ class Plan(FrozenModel):
 
     @property
     def ends_when_decided(self) -> bool:
-        """Return True if a run of the plan can end early. In a sparse plan, which pytest makes, its sessions did."""
+        """Return True if a run of the plan can end early. Sparse plans, which pytest sessions write, cannot."""
         return self.until_decided is not None and not self.sparse
 
     @property
@@ -399,7 +400,7 @@ class Plan(FrozenModel):
 
     @property
     def origin(self) -> Origin:
-        """Return where the cases come from. Most plans do not say: all fields of the result are then empty."""
+        """Return the origin of the cases. All its fields are empty if the plan names none, as most plans do."""
         try:
             return Origin.model_validate(self.settings.get(ORIGIN) or {})
         except ValidationError:  # settings are a door's own affair
@@ -417,8 +418,8 @@ class Plan(FrozenModel):
     def take_shard(self, number: int, of: int, *, largest: int = 0) -> Self:
         """Return one of `of` parts of the plan: the case at this number, and every `of`-th after it.
 
-        `largest` is the number of cases of the largest plan, if several are parted alike: smaller ones then need not
-        have a case for every shard.
+        `largest` is the number of cases of the largest plan if several plans are split alike: smaller ones may then
+        have fewer cases than shards.
 
         Raises `UsageError` if there are fewer cases than shards, or if the plan runs until it is decided.
         """
@@ -467,7 +468,7 @@ class Plan(FrozenModel):
     ) -> Trial:
         """Return a trial of a case and a subject, with the keys that it has in this plan.
 
-        `limits` are those that its keys are made with, where they are not those of the case.
+        `limits`, if given, replace those of the case in the keys.
         """
         attempt = case.attempt_digest if limits is None else case.attempt_digest_within(limits)
         score = case.score_digest if limits is None else case.score_digest_within(limits)

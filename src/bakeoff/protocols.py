@@ -25,11 +25,12 @@ BUDGET = "budget"
 """The key of the run's budget among the resources of a trial."""
 
 ON_DEMAND = "on_demand"
-"""The key of what opens further resources while a run lasts, among the resources of a trial."""
+"""The key, among the resources of a trial, of the object that opens further resources during the run."""
 
 Stop: TypeAlias = Literal["exited", "timeout", "output", "memory", "disk", "cancelled", "killed"]
-"""Why a command ended: `exited` by itself, `killed` together with its supervisor, which a command that runs as our own
-user can end, and otherwise by one of our limits."""
+"""The reason why a command ended: `exited` by itself, `killed` together with its supervisor (a command that runs as our
+own user can do that), or one of our limits.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +138,9 @@ class Resource(Protocol):
 
     @property
     def key(self) -> str:
-        """Return what identifies the resource. `Task.resources` and `ScoreInput.resources` have it under this key."""
+        """Return the key of the resource. The opened resource is under it in `Task.resources` and
+        `ScoreInput.resources`.
+        """
 
     def open(self) -> AbstractAsyncContextManager[Any]:
         """Return a context manager that starts the resource and, at the end of the run, stops it."""
@@ -184,7 +187,7 @@ class Task:
 
     @classmethod
     def alone(cls, seconds: float, **given: Any) -> Self:
-        """Return a task outside of a run, which has no budget. Everything is empty that is not given."""
+        """Return a task outside of a run, without a budget. Fields that are not given are empty."""
         empty = dict.fromkeys(("prompt", "case_id", "subject", "trial_id"), "") | {"round": 0, "seed": 0}
         spends = {"spend": lambda _: None, "count": lambda _: None}
         limits = Limits(attempt_seconds=seconds)
@@ -202,7 +205,7 @@ class Subject(Protocol):
     """The thing that is judged: a model, an agent, a function."""
 
     async def attempt(self, task: Task) -> Transcript:
-        """Try the task once, and return what was said and done.
+        """Attempt the task once, and return the conversation and its result.
 
         Report usage with `task.spend` as it arrives, so that it counts even if the attempt is killed. The type of a
         `TrialError` decides whose failure it is. Any other exception counts as `infra`, unless the subject has an
@@ -223,7 +226,7 @@ class Checking(Protocol):
     """A subject or scorer that can check a case before anything runs."""
 
     def check(self, case: Case) -> str | None:
-        """Say in a sentence what is wrong with the case and what to do about it; None if nothing is."""
+        """Return one sentence on what is wrong with the case and how to fix it; None if nothing is wrong."""
 
 
 @runtime_checkable
@@ -231,7 +234,7 @@ class SelectiveScorer(Protocol):
     """A scorer that does not score every case."""
 
     def can_score(self, case: Case) -> bool:
-        """Tell whether the case has what the scorer needs, such as an expected answer."""
+        """Return True if the case has what the scorer needs, such as an expected answer."""
 
 
 @runtime_checkable
@@ -239,17 +242,17 @@ class NeedsNetwork(Protocol):
     """A subject or scorer that uses the network."""
 
     def lacks(self) -> list[str]:
-        """Return what is missing for that, a sentence each; it is reported before anything runs."""
+        """Return one sentence for each thing that the use of the network lacks. It is reported before anything runs."""
 
     def secrets(self) -> Mapping[str, str]:
-        """Return the keys it uses, by the names of their variables; they are kept out of all files."""
+        """Return the API keys that it uses, by the names of their variables; they are kept out of all files."""
 
     def offline(self) -> Self:
         """Return a copy that works from recordings alone."""
 
 
 def _nobody_counts(usage: Usage) -> None:
-    """Ignore usage: there is no run that counts it."""
+    """Ignore usage: outside of a run, nothing counts it."""
 
 
 def _no_workspace() -> AbstractAsyncContextManager[Workspace]:
@@ -268,7 +271,7 @@ class ScoreInput:
     transcript: Transcript
     artefacts: Mapping[str, str]
     pristine: Callable[[], AbstractAsyncContextManager[Workspace]]
-    """A fresh workspace with the case's visible files, the artefacts, and the hidden files over them."""
+    """A fresh workspace with the case's visible files and the artefacts, and the hidden files written over them."""
     resources: Mapping[str, Any] = field(default_factory=dict)
     row: Mapping[str, Any] = field(default_factory=dict)
     """The case as its author wrote it in Python; its values need not be JSON."""
@@ -326,7 +329,7 @@ class ScoreInput:
 
 
 SCORING: ContextVar[tuple[ScoreInput, asyncio.AbstractEventLoop] | None] = ContextVar("scoring", default=None)
-"""The input that is scored now, and the loop of its run, for functions that scorers call without passing it on."""
+"""The input that is being scored and the loop of its run, for functions that scorers call without passing them on."""
 
 
 @runtime_checkable
@@ -334,7 +337,7 @@ class ModelJudge(Protocol):
     """A scorer that asks a model, which must not judge its own answers."""
 
     def self_judging_problem(self, model: str) -> str | None:
-        """Say why it must not judge answers of this model, or return None if it may."""
+        """Return the reason why it must not judge answers of this model; None if it may."""
 
 
 Scored: TypeAlias = Score | float | bool | None
@@ -345,7 +348,7 @@ class Scorer(Protocol):
 
     @property
     def name(self) -> str:
-        """Return the name of its scores, if the plan gives it no other. The scorers of a case need different names."""
+        """Return the name of its scores, unless the plan sets another one. Scorers of one case need different names."""
 
     def __call__(self, given: ScoreInput, /) -> Scored | Awaitable[Scored]:
         """Return a score, a number from 0 to 1, True or False, or None for "unscored".

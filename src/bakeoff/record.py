@@ -103,7 +103,7 @@ class Text(_TaggedBlock):
 
 
 class Reasoning(_TaggedBlock):
-    """Text that a model thought aloud before it answered, where its provider returns it."""
+    """A model's reasoning before its answer, if its provider returns it."""
 
     type: Literal["reasoning"] = "reasoning"
     text: CleanText
@@ -208,7 +208,7 @@ Part = Annotated[Text | Reasoning | ToolCall, Field(discriminator="type")]
 
 
 class Step(_WithTexts):
-    """One turn of the subject: what it said and which tools it called, between two inputs."""
+    """One turn of the subject between two inputs: its texts and its tool calls."""
 
     parts: tuple[Part, ...] = ()
     usage: Usage = NO_USAGE
@@ -269,7 +269,7 @@ UNIT_TESTS = "unit_tests"
 
 
 class UnitTests(FrozenModel):
-    """The number of unit tests that passed and of all, counted one by one over all cases."""
+    """The number of passed unit tests and of all. In sums over cases, every test counts alike."""
 
     passed: int = Field(ge=0)
     total: int = Field(ge=0)
@@ -288,7 +288,7 @@ PROVEN_TESTS = "tests_proven"
 
 
 class ProvenTests(FrozenModel):
-    """The number of proven tests: neither what agrees with everything nor what disagrees is graded as right."""
+    """The number of proven tests: an object that compares equal to everything, or to nothing, does not pass them."""
 
     proven: int
     total: int
@@ -337,7 +337,7 @@ class TestShares(FrozenModel):
 
 
 SHOWN = "shown"
-"""The key in a score's metadata for texts that its judge was shown, and that nothing else records."""
+"""The key in a score's metadata for texts that the judge saw and that are recorded nowhere else."""
 
 
 class Score(_WithTexts):
@@ -360,7 +360,7 @@ class Phase(FrozenModel):
 
     @property
     def working_seconds(self) -> float:
-        """Return the time without the waiting that the subject did not cause."""
+        """Return the duration without waits that the subject did not cause."""
         return self.seconds - self.waited
 
 
@@ -393,9 +393,9 @@ class Record(_WithTexts):
 
     @property
     def used(self) -> Usage:
-        """Return what the subject itself used, in all tries, without what scorers used.
+        """Return the usage of the subject itself in all tries, without that of scorers.
 
-        Its cost is None if nothing but the cost of judging is known.
+        Its cost is None if only the cost of judging is known.
         """
         if self.judging == NO_USAGE:
             return self.spent
@@ -412,16 +412,16 @@ class Record(_WithTexts):
 
     @property
     def attempted(self) -> bool:
-        """Return True if the attempt is complete, so that at most scoring is left."""
+        """Return True if the attempt is complete, so that only scoring may be left."""
         return self.transcript is not None and self.attempt is not None and self.attempt.failure is None
 
     def trial_in(self, plan: "Plan") -> "Trial | None":
-        """Return the trial of a plan that this record is of; None if the case or the subject was edited since."""
+        """Return this record's trial in a plan; None if the case or the subject was edited since."""
         trial = plan.find(self.case, self.subject, self.round)
         return trial if trial is not None and trial.attempt_key == self.attempt_key else None
 
     def needs_score(self, trial: "Trial") -> bool:
-        """Tell whether there is an answer that the present scorers of the trial have not scored."""
+        """Return True if there is an answer that the present scorers of the trial have not scored."""
         return self.score_key != trial.score_key and self.attempted
 
     @property
@@ -434,21 +434,21 @@ class Record(_WithTexts):
 
     @property
     def test_shares(self) -> TestShares | None:
-        """Return what the scorer found of visible and hidden tests, or None where no tests were hidden."""
+        """Return the visible and hidden tests that passed, as the scorer counted them; None if no tests were hidden."""
         return self._told_by_a_scorer(TEST_SHARES, TestShares)
 
     @property
     def proven_tests(self) -> ProvenTests | None:
-        """Return how many of the tests of the case are proven, or None where the scorer does not say it."""
+        """Return the number of the case's tests that are proven; None if the scorer does not report it."""
         return self._told_by_a_scorer(PROVEN_TESTS, ProvenTests)
 
     @property
     def unit_tests(self) -> UnitTests | None:
-        """Return how many unit tests passed, or None where the scorer does not count them."""
+        """Return the number of unit tests that passed; None if the scorer does not count them."""
         return self._told_by_a_scorer(UNIT_TESTS, UnitTests)
 
     def _told_by_a_scorer(self, key: str, kind: type[_Told]) -> _Told | None:
-        """Return the value of this key from the metadata of the first scorer that has it; None if it is invalid."""
+        """Return the value of this key from the first score that has it; None if none has, or if it is invalid."""
         found = next((score.metadata[key] for score in self.scores if key in score.metadata), None)
         try:
             return None if found is None else kind.model_validate(found)
@@ -468,7 +468,7 @@ class Record(_WithTexts):
 
     @property
     def answers(self) -> Answers:
-        """Return where the model's answers came from."""
+        """Return the source of the model's answers."""
         told = self.transcript.metadata if self.transcript else {}
         return "replayed" if told.get("replayed") is True else "recorded" if told.get("recorded") is True else "live"
 
@@ -478,7 +478,7 @@ class Record(_WithTexts):
         return self.judged().verdict
 
     def judged(self) -> Round:
-        """Return what the verdict of a case needs of this round."""
+        """Return the part of this round that the verdict of a case needs."""
         failure = self.failure
         value = self._value(failure)
         verdict = trial_verdict(failure.kind if failure is not None else None, value, self.threshold)
@@ -491,5 +491,5 @@ class Record(_WithTexts):
 
     @property
     def timed(self) -> bool:
-        """Return True if its time is known; that of a trial in a log of another tool may not be."""
+        """Return True if the duration is known; logs of other tools may lack it."""
         return self.attempt is not None or self.prepare is not None or self.score is not None

@@ -45,7 +45,7 @@ def trial_verdict(failure: str | None, score: float | None, threshold: float | N
     Args:
         failure: The kind of the first failure, if a phase or a scorer ended early.
         score: The mean over scorers that returned a number; None if none did.
-        threshold: The least score that passes; None where no threshold was asked for.
+        threshold: The lowest score that passes; None where no threshold was asked for.
     """
     if failure is not None:
         return Verdict.FAIL if failure == "subject" else Verdict(failure)
@@ -57,7 +57,7 @@ def trial_verdict(failure: str | None, score: float | None, threshold: float | N
 
 
 class Round(NamedTuple):
-    """One round of a case, as far as the verdict of the case needs it."""
+    """The part of one round of a case that the verdict of the case needs."""
 
     verdict: Verdict
     value: float | None
@@ -72,7 +72,7 @@ class CaseVerdict(NamedTuple):
 
     @property
     def passed(self) -> bool | None:
-        """Return None where the case is undecided, or recorded without a threshold."""
+        """Return True or False; None if the case is undecided, or recorded without a threshold."""
         if self.verdict is None or self.verdict is Verdict.RECORDED or self.verdict in LOST:
             return None
         return self.verdict is Verdict.PASS
@@ -84,10 +84,10 @@ class CaseVerdict(NamedTuple):
 
 
 def case_values(rule: PassRule, rounds: Sequence[Round]) -> list[float]:
-    """Return the numbers whose mean is the score of a case: one for each scored round, or one for all of them.
+    """Return the numbers whose mean is the score of a case.
 
-    `pass@k` and `pass^k` make one number of all rounds. There is none where no round was scored, and where a gate has
-    lost a round.
+    There is one for each scored round or, with `pass@k` and `pass^k`, one for all rounds together. There is none if no
+    round was scored, or if a gate has lost a round.
     """
     if rule.gate in ("share", "each"):
         return [each.value for each in rounds if each.value is not None and each.verdict.counts]
@@ -105,15 +105,15 @@ def case_values(rule: PassRule, rounds: Sequence[Round]) -> list[float]:
 
 
 def case_score(rule: PassRule, rounds: Sequence[Round]) -> float | None:
-    """Return the score of a case over its finished rounds; everything that shows such a score gets it from here."""
+    """Return the score of a case over its finished rounds. All reports use this function."""
     values = case_values(rule, rounds)
     return fsum(values) / len(values) if values else None
 
 
 def case_verdict(rule: PassRule, rounds: Sequence[Round], planned: int | None = None) -> CaseVerdict:
-    """Derive the verdict of a case from its finished rounds; every door and every report calls this function.
+    """Derive the verdict of a case from its finished rounds. Every door and every report calls this function.
 
-    `planned` is the number of rounds that the plan asks for; None means those that there are.
+    `planned` is the number of rounds that the plan asks for; by default, all are in `rounds`.
     """
     if not rounds:
         return CaseVerdict(None)
@@ -133,7 +133,7 @@ def case_verdict(rule: PassRule, rounds: Sequence[Round], planned: int | None = 
 
 
 def _verdict_by_share(share: float, rounds: Sequence[Round], planned: int) -> Verdict | None:
-    """Decide as soon as the rounds that are lost or missing could not change the verdict."""
+    """Return the verdict once lost and missing rounds cannot change it; until then a lost round's, or None."""
     verdicts = [each.verdict for each in rounds]
     needed = share * planned - 1e-9
     good = [verdict for verdict in verdicts if verdict.ok]
