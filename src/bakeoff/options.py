@@ -37,7 +37,7 @@ class RunOptions:
     upload_interval: float = 10.0  # seconds between uploads of a run that is kept in an object store
     trace: bool = False  # send OpenTelemetry spans; needs the extra `otel`
     rescore_only: bool = False  # make no new attempts, score the recorded ones
-    rescore_all: bool = False  # also those whose scorers have not changed
+    rescore_all: bool = False  # also trials whose scorers have not changed
     executor: ExecutorName = "local"  # `ray` needs the extra `ray`
     ray_address: str | None = None  # None: RAY_ADDRESS, else a Ray that runs on this machine, else one for this run
     ray_silence_seconds: float = 60.0  # a node that is silent for so long is lost, and as long is waited for another

@@ -138,9 +138,7 @@ class Resource(Protocol):
 
     @property
     def key(self) -> str:
-        """Return the key of the resource. The opened resource is under it in `Task.resources` and
-        `ScoreInput.resources`.
-        """
+        """Return the key of the resource, under which `Task.resources` and `ScoreInput.resources` have it."""
 
     def open(self) -> AbstractAsyncContextManager[Any]:
         """Return a context manager that starts the resource and, at the end of the run, stops it."""

@@ -68,7 +68,7 @@ class CaseVerdict(NamedTuple):
     """The verdict of one case for one subject, over all its rounds."""
 
     verdict: Verdict | None  # None: rounds that could still decide it have no record
-    score: float | None = None  # what the gate makes of the rounds
+    score: float | None = None  # of all rounds, by the gate
 
     @property
     def passed(self) -> bool | None:

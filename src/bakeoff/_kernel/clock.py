@@ -45,12 +45,12 @@ class Clock:
 
     def __init__(self, seconds: float, sleep: Callable[[Delay], Awaitable[bool]] | None = None) -> None:
         self.seconds = seconds
-        self.name = ""  # of what it measures
+        self.name = ""  # of the work that it limits
         self.began = 0.0  # in the time of its loop
         self._sleep = sleep  # shows a delay while it lasts, and may cut it short
         self.expired = False
         self.waited = 0.0  # time that does not count against the limit
-        self.remarks: list[str] = []  # what people should know of how the time was used
+        self.remarks: list[str] = []  # for people, on how the time was used
         self._deadline = 0.0
         self._timer: asyncio.Timeout | None = None
         self._pauses = 0

@@ -40,7 +40,7 @@ def environments_above() -> Iterator[dict[str, str]]:
     try:
         start = Path().resolve()
         home = Path.home().resolve()
-    except (OSError, RuntimeError):  # the current folder was deleted, or nobody knows the home
+    except (OSError, RuntimeError):  # the current folder was deleted, or the home is unknown
         return
     for below, above in zip([start, *start.parents], start.parents, strict=False):
         if below == home or (below / ".git").exists():

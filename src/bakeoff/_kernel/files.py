@@ -74,7 +74,7 @@ def require_file(descriptor: int, path: Path, *, pipes: bool = False) -> None:
 def read_file(path: Path, limit: int = MAX_FILE_SIZE, *, pipes: bool = False) -> bytes:
     """Return the content of a file. Raise OSError if it is larger than the limit or not a regular file."""
     with open_file(path, pipes=pipes) as file:
-        size = os.fstat(file.fileno()).st_size  # 0 for a pipe, whose end shows how long it is
+        size = os.fstat(file.fileno()).st_size  # 0 for a pipe, whose size is unknown before its end
         content = b"" if size > limit else file.read(limit + 1)
     if size > limit or len(content) > limit:
         raise OSError(errno.EFBIG, f"it is larger than {in_megabytes(limit)}, the most that is read", str(path))

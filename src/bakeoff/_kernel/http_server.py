@@ -33,7 +33,7 @@ class ServerLimits:
     connections: int = 256
     head_seconds: float = 15.0  # from the connection, or a request's first byte, to the end of its headers
     body_seconds: float = 75.0  # from there to the end of its body
-    taking_seconds: float = 60.0  # for what we keep in memory of an answer
+    taking_seconds: float = 60.0  # for the part of an answer that we keep in memory
     idle_seconds: int = 120  # between two requests
 
 
@@ -61,7 +61,7 @@ class LimitedProtocol(H11Protocol):
         self.timeout_keep_alive = limits.idle_seconds
         self._limits = limits
         self._pause = min(1.0, min(limits.head_seconds, limits.body_seconds, limits.taking_seconds) / 4)
-        self._taken = 0  # times that the client has read what was kept for it
+        self._taken = 0  # how often the client has emptied the buffer
         self._requests = 0  # that were answered
         self._step: _RequestStep | None = None
         self._since = self.loop.time()

@@ -102,7 +102,7 @@ def existing_objects_frozen() -> Iterator[None]:
 
     By default, Python searches all objects when a quarter of them is new, which happens often while there are few.
     """
-    if gc.get_freeze_count():  # by whoever is around this block: their objects are left out already
+    if gc.get_freeze_count():  # by an outer block, which has excluded existing objects
         yield
         return
     thresholds = gc.get_threshold()

@@ -92,7 +92,7 @@ class Removals:
         self._loop = asyncio.get_running_loop()
         self._queue: SimpleQueue[_Job | None] = SimpleQueue()
         self._threads = 0
-        self.open = True  # what outlives the block removes its folders itself
+        self.open = True  # False: places remove their folders themselves
 
     def add(self, root: Path, remove: Callable[[], None]) -> None:
         """Queue a folder for removal in the background."""
@@ -112,7 +112,7 @@ class Removals:
                 problem = str(error)
             try:
                 self._loop.call_soon_threadsafe(self._note, root, problem)
-            except RuntimeError:  # the loop has ended, and nobody waits
+            except RuntimeError:  # the loop has ended, and nothing waits
                 return
 
     def _note(self, root: Path, problem: str | None) -> None:

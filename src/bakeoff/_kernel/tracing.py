@@ -155,7 +155,7 @@ Redact: TypeAlias = Callable[[str], str]
 
 
 class TraceSpan:
-    """A span that is not recorded."""
+    """A span. This base class records nothing."""
 
     def note(self, attributes: Attributes) -> None:
         """Set attributes; those that are None are left out."""

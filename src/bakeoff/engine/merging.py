@@ -91,7 +91,7 @@ def read_shards(folders: Sequence[RunFolder]) -> list[ShardRun]:
 
 
 def merge_shards(runs: Sequence[ShardRun], target: RunFolder, redactor: Redactor) -> MergedRun:
-    """Write one run with the records of all shards. Its plan is the whole one, without the cases of missing shards."""
+    """Write one run with the records of all shards. Its plan has all cases except those of missing shards."""
     given = {run.shard.number for run in runs}
     cases = chain.from_iterable(zip_longest(*(run.plan.cases for run in runs)))
     first = runs[0].shard
@@ -100,7 +100,7 @@ def merge_shards(runs: Sequence[ShardRun], target: RunFolder, redactor: Redactor
     plan = runs[0].plan.with_changes(cases=tuple(case for case in cases if case is not None), shard=here)
     with RunJournal(target, redactor) as journal:
         facts = {name: value for name, value in runs[0].folder.beginning().items() if name in ("sandbox", "jobs")}
-        # Others may have made the shards: then what their plans name is not run unasked here either.
+        # Others may have made the shards: then nothing from their plans is run unasked here either.
         made_here = all(run.made_here for run in runs)
         journal.start(plan, made_here=made_here, merged=[run.folder.label for run in runs], **facts)
         total = NO_USAGE

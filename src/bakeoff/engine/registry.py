@@ -39,7 +39,7 @@ NO_NEEDS = Needs()
 _MAX_NAMED = 20  # cases named in an error, of those with one problem
 
 Tools = Callable[[Case, Mapping[str, Any]], tuple[Tool, ...]]
-"""Return the tools that a door gives every subject in a case. They may use the open resources, given by key."""
+"""Returns the tools that a door gives every subject in a case. They may use the open resources, given by key."""
 
 
 def no_tools(case: Case, resources: Mapping[str, Any]) -> tuple[Tool, ...]:  # noqa: ARG001 - the signature of Tools

@@ -100,7 +100,7 @@ def _contradiction(plan: Plan, trial: Trial, record: Record) -> Divergence | Non
     if record.threshold != threshold:
         return Divergence(_name(trial), f"threshold {record.threshold}", f"threshold {threshold}, by the plan")
     transcript = record.transcript
-    is_own = trial.subject.kind == "function"  # such a subject may make its answer of what was said
+    is_own = trial.subject.kind == "function"  # such a subject may derive its answer from the texts
     if transcript is not None and not is_own and not _is_said(transcript):
         return Divergence(_name(trial), "an answer that stands nowhere in its transcript", "the transcript's own")
     return None
@@ -118,7 +118,7 @@ def _is_said(transcript: Transcript) -> bool:
 
 
 def _compare(name: str, recorded: Record, derived: Record, found: Regrading) -> None:
-    """Note the differences between the scores of one trial."""
+    """Add the differences between the recorded and the derived scores of one trial to the findings."""
     claimed = {score.name: score for score in recorded.scores}
     again = {score.name: score for score in derived.scores}
     lost = {  # what could not be derived here: a judge without recordings, or a missing program

@@ -16,7 +16,7 @@ from bakeoff.storage.run_folder import RunFolder
 _GATHER_SECONDS = 0.005  # finished records wait this long for others, so that they share an fsync
 _MAX_UNCOMMITTED = 1024  # records
 _MAX_UNREAD = 4 * _MAX_UNCOMMITTED  # durable records
-_FLUSH_RECORDS, _FLUSH_SECONDS = 64, 1.0  # what `append` leaves unwritten at most
+_FLUSH_RECORDS, _FLUSH_SECONDS = 64, 1.0  # the most that `append` leaves unwritten
 
 
 class RunJournal(AbstractContextManager["RunJournal"]):

@@ -40,7 +40,7 @@ _KINDS: Mapping[type[TrialError], FailureKind] = {
     GraderError: "grader",
 }
 _CLEANUP_SECONDS = 600.0  # removing a folder that was made to resist may take this long
-_DETAIL = 4000  # characters kept of a traceback: its end says what happened
+_DETAIL = 4000  # characters kept of a traceback: its end names the error
 
 _WAITING: ContextVar["asyncio.Task[Any] | None"] = ContextVar("_WAITING", default=None)
 """The task that waits for the one in which a trial runs; see `apart`."""
@@ -70,7 +70,7 @@ class UsageTally:
         self.tell(usage)
 
     def count(self, usage: Usage, *, judging: bool = False) -> None:
-        """Count usage that a recording paid for earlier: the record shows it, the budget does not."""
+        """Count usage that a recording paid for earlier: it is part of the record, but not of the budget."""
         self.spent += usage
         self.this_try += usage
         if judging:
@@ -81,7 +81,7 @@ class UsageTally:
         told = self.this_try
         if usage == told:
             return
-        # Never negative: told usage has been spent, whatever a transcript says.
+        # Never negative: reported usage has been spent, whatever a transcript says.
         names = [name for name in Usage.model_fields if name != "cost"]
         counts = {name: max(0, getattr(usage, name) - getattr(told, name)) for name in names}
         told_cost = told.cost or 0.0
@@ -194,7 +194,7 @@ class TrialRunner:
                 return record
             if tries > self.options.retries or self.control.draining:
                 return record
-            # Doubled each time, jittered, and at least what the other side asked for.
+            # Doubled each time, jittered, and at least as long as the other side asked for.
             wait: float = self.options.backoff_seconds * 2 ** (tries - 1) * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
             wait = min(self.options.longest_backoff_seconds, max(wait, failure.retry_after or 0.0))
             if not await self.control.wait(job.trial.index, Delay(failure.message, wait, wait)):

@@ -145,7 +145,7 @@ class ReadFiles:
     """The data files of a project that this process reads from now on, and does not write."""
 
     def __init__(self, roots: Sequence[Path], without: Path, read_rows: CodeType) -> None:
-        self._read_rows = read_rows  # what it calls reads cases
+        self._read_rows = read_rows  # functions that it calls read cases
         self._roots = [f"{root}{os.sep}" for root in roots]
         self._written_by_us = {str(without), str(without.parent)}  # folders of runs, which are synced to disk
         self._without = f"{without}{os.sep}"
@@ -200,7 +200,7 @@ class ReadFiles:
                 return ROWS
             if self.is_ours(code.co_filename):
                 reader = code.co_filename if reader == ANYTHING else reader
-                if code.co_name == "<module>":  # read once, whoever imports it
+                if code.co_name == "<module>":  # read once, however many modules import it
                     return reader
             frame = frame.f_back
         return reader

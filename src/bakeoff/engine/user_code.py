@@ -53,7 +53,7 @@ async def in_own_task(function: Callable[[], Awaitable[Any]], clock: Clock) -> A
         if not task.done():
             task.cancel()
             await asyncio.wait({task}, timeout=GRACE_SECONDS)
-        if not task.done():  # whoever ends its loop waits for every task that asyncio knows, and for this one in vain
+        if not task.done():  # the end of a loop waits for all tasks that asyncio knows, and this one may never end
             _ABANDONED.add(task)
             task.add_done_callback(_forget)
             asyncio.tasks._unregister_task(task)
@@ -83,13 +83,13 @@ async def _settled(function: Callable[[], Awaitable[Any]]) -> tuple[Any, BaseExc
         task = asyncio.current_task()
         if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
             raise
-        return None, error  # raised again for who waits
+        return None, error  # raised again for the caller
 
 
 def _forget(task: "asyncio.Task[Any]") -> None:
     _ABANDONED.discard(task)
     if not task.cancelled():
-        task.exception()  # mark it as retrieved: nobody will ask for it
+        task.exception()  # mark it as retrieved, or asyncio reports it
 
 
 _BEAT = 0.02  # seconds

@@ -208,7 +208,7 @@ def _python_module(code: str, case: GradedCase, file: str) -> str:  # noqa: ARG0
 def _module(runner: str, code: str, case: GradedCase, file: str) -> str:
     """Return a module with hollow exports behind the attack, named like those of the stub.
 
-    `runner` names the part that knows how `jest` or `vitest` keeps its tests.
+    `runner` names the included part for `jest` or `vitest`, which store their tests in different ways.
     """
     stub = case.files.get(file, "") or case.reference.get(file, "")
     typed = "" if file.endswith(".js") else ": any"

@@ -17,7 +17,7 @@ def hide_share(files: Mapping[str, str], tests: Iterable[str], share: float, see
     """Return the test files without a random share of their tests, as subjects see them. Only changed files are in it.
 
     The same seed hides the same tests. A larger share hides them too, and more. At least one test stays and one is
-    hidden; a single test is never hidden. A test that stands in a loop or a table counts once.
+    hidden; a single test is never hidden. A test in a loop or a table counts once.
 
     Args:
         files: All files of the case.
@@ -39,12 +39,12 @@ def hide_share(files: Mapping[str, str], tests: Iterable[str], share: float, see
 def cut_tests(path: str, text: str, hidden: Collection[int]) -> str:
     """Return a test file without some of its tests: with their decorators, tables and the comments before them.
 
-    A suite or a class goes with the last of its tests.
+    A suite or a class is removed with the last of its tests.
 
     Args:
-        path: The name of the file, which tells its language.
+        path: The name of the file, which determines its language.
         text: The file.
-        hidden: Which tests to cut, by their places among those that `find_tests` returns.
+        hidden: The tests to cut, by their places among those that `find_tests` returns.
     """
     nodes = nodes_of_tests(path, text)
     source = to_bytes(text)

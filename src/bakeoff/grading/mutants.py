@@ -95,7 +95,7 @@ class _Fault:
 
 @dataclass(frozen=True, slots=True)
 class _Region:
-    """A part of a file that is code. An expression of a markup stands in parentheses while it is parsed."""
+    """A part of a file that is code. Expressions of markup are wrapped in parentheses while they are parsed."""
 
     path: str
     text: str

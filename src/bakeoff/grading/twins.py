@@ -1,17 +1,17 @@
 """Make perturbed twins of tests: the same test with another expected value, which a right answer must fail.
 
-Graded code shares a process with its tests, so a report that everything passed proves nothing by itself. Therefore
-each grading runs the tests twice, in separate processes. In each run another half of the tests is perturbed, and
-nothing but the right answers tells which half. A test counts as passed only if it passed and its twin failed.
+Graded code shares a process with its tests, so a report that everything passed proves nothing by itself. Therefore each
+grading runs the tests twice, in separate processes. In each run another half of the tests is perturbed, and only the
+right answers show which half. A test counts as passed only if it passed and its twin failed.
 
 A grading draws one of several forms of the twins. Each form changes one assertion of each test, and other forms change
-other assertions: an answer that copies what the test file expects is caught if a value that it copied is drawn.
-`pair_values` pairs the values that tests expect: each takes the place of the other. So the twin of a twin is the test,
-and whoever sees both files of a form cannot tell which values are true, except by knowing the answers.
+other assertions: an answer that copies an expected value from the test file is caught if that value is changed in the
+drawn form. `pair_values` pairs the values that tests expect: each takes the place of the other. So the twin of a twin
+is the test, and someone who sees both files of a form needs the right answers to tell which values are true.
 `candidates` proposes perturbations of one test, the best first: the paired value, an invented one, the opposite
-assertion, another input, and as the last resort a negation. Something that agrees with everything passes a test and
-fails its negation, so that a negation proves nothing.
-`find_twins` tries them on the reference, those of many tests in one run, and proves halves of them.
+assertion, another input, and as the last resort a negation. An object that agrees with everything passes a test and
+fails its negation, so that a negation proves nothing. `find_twins` tries them on the reference, those of many tests in
+one run, and proves halves of them.
 """
 
 import random
@@ -59,7 +59,7 @@ _PARAMETERS = re.compile(r"[\[(/]")  # what follows the name of a test that runs
 _OPEN, _CLOSE = "\u2039", "\u203a"
 
 Change: TypeAlias = Literal["value", "part", "input", "negation"]
-"""What differs in a twin. No honest answer passes both a test and its twin with another value or a negation.
+"""The difference between a test and its twin. No honest answer passes both if it is another value or a negation.
 
 It may pass both if another part of a text, a value that the answer makes itself ("part"), or another input is expected.
 """
@@ -256,7 +256,7 @@ class Proposals:
             yield Perturbation((SyntaxEdit(value.start, value.end, text),), change, form)
 
     def _of_rows(self, test: TestSource, column: int, change: Change) -> Iterator[Perturbation]:
-        """Yield perturbations of a whole table: in each row the last value is another one, or one before it."""
+        """Yield perturbations of a whole table: in each row, replace the last value or, by `column`, one before it."""
         rows = [row for row in _inner_rows(test) if len(row) >= column]
         if not rows or len(rows) != len(test.rows):
             return

@@ -164,7 +164,7 @@ def _is_same_tool(one: ToolEntry, other: ToolEntry) -> bool:
     if one.inputSchema.get("properties") != other.inputSchema.get("properties"):
         return bool(one.description) and one.description == other.description
     if not one.description and not one.inputSchema.get("properties"):
-        return False  # nothing tells such tools apart
+        return False  # too little to compare
     matcher = SequenceMatcher(None, one.description[:1000], other.description[:1000], autojunk=False)
     return matcher.real_quick_ratio() >= _SAME_TOOL and matcher.ratio() >= _SAME_TOOL
 

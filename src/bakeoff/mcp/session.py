@@ -108,7 +108,7 @@ def _problem(content: Any, schema: Any) -> str | None:
     try:
         error = next(iter(Draft202012Validator(dict(schema)).iter_errors(dict(content))), None)
     except (SchemaError, RecursionError, TypeError, ValueError, AttributeError):
-        return None  # the server has to tell
+        return None  # the server has to check the answer
     return None if error is None else visible(error.message)
 
 

@@ -205,7 +205,7 @@ Outgoing = MemoryObjectSendStream[SessionMessage]
 
 
 def server_environment(spec: ServerSpec) -> dict[str, str]:
-    """Return the variables of a server without a sandbox: its own, and an allow-list.
+    """Return the variables of a server without a sandbox: its own, and those of an allow-list.
 
     A deny-list would miss some API key.
     """
@@ -331,7 +331,7 @@ class StdioServer:
             await asyncio.wait([self._reporter], timeout=seconds)
 
     async def _read_messages(self, stdout: asyncio.StreamReader, sink: MemoryObjectSendStream[Wire]) -> None:
-        with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # nobody reads any more
+        with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # the reader is gone
             try:
                 while self._noise <= NOISE_LINES and (line := await stdout.readline()).endswith(b"\n"):
                     if message := self._parse(line):

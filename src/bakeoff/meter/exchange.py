@@ -290,7 +290,7 @@ class Exchange:
             {key.lower(): got.headers[key] for key in got.headers},
         )
         if is_refused_for_size(status, said, headers, len(self.asked.body)):
-            # The agent wrote that request: it is told, and no wait is made for it.
+            # The agent wrote that request: it gets the error, and nothing waits for it.
             self.trial.log.too_large += 1
         elif status in _MAY_PASS and not hopeless and got.headers.get("x-should-retry") != "false":
             wait = retry_after(got.headers)

@@ -135,7 +135,9 @@ class MeterLimits:
 
     @property
     def of_server(self) -> ServerLimits:
-        """Return the limits below HTTP. They are wider where the meter itself reports that a limit was reached."""
+        """Return the limits of the server below the meter. They are wider where the meter itself reports a reached
+        limit.
+        """
         return ServerLimits(self.connections, self.head_seconds, self.body_seconds + 5, self.taking_seconds + 5)
 
 
@@ -345,7 +347,7 @@ class TrialMeter:
     _stopped: asyncio.Event = field(default_factory=asyncio.Event)
     _asked: dict[str, int] = field(default_factory=dict)
 
-    # --- for whoever runs the agent ---------------------------------------------------------------------------------
+    # --- for the subject that runs the agent ------------------------------------------------------------------------
 
     def transcript(self) -> Transcript:
         """Return the transcript so far, without secrets. The run redacts it once more."""

@@ -147,7 +147,8 @@ class OpenProvider:
 class ProviderAccess:
     """The resource of a provider. Subjects with the same `key` share it.
 
-    Each embedded model has a server, and so an access, of its own. So has each address and each retry policy.
+    Each embedded model has a server, and therefore an access, of its own. Other addresses and other retry policies have
+    their own too.
     """
 
     name: ModelName

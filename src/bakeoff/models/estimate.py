@@ -23,7 +23,7 @@ from bakeoff.storage.run_folder import run_folders
 
 CHARS_PER_TOKEN = 4  # for English and code: close enough for all current tokenizers
 OUTPUT_TOKENS = 500  # of one answer, without history
-_PAST_RUNS = 5  # that are searched for what a trial uses
+_PAST_RUNS = 5  # that are searched for the usage of a trial
 _MODEL_KINDS = ("model", "agent")
 AGENT_STEPS = 4  # of a tool loop, without history; each step sends all earlier messages again
 

@@ -99,7 +99,9 @@ class ApplicationCall:
         self.key = Key(kind, question, fingerprint(kind, question))
 
     def find(self, content: type[Found]) -> Found | None:
-        """Return the recording, or None if the call has to be made. An error is also the round's problem."""
+        """Return the recording, or None if the call has to be made. An error is also reported as a problem of the
+        round.
+        """
         try:
             return self._store.find(self.key, content)
         except InfraError as error:

@@ -164,7 +164,7 @@ class _RecordedTool:
         if self.key is not None:
             given = {"key": self.key(*args, **kwargs)}
         try:
-            # Unlike its `repr`, the name of a type is the same in every process: it stands for what is not data.
+            # Unlike its `repr`, the name of a type is the same in every process: it replaces objects that are not data.
             data = to_json(
                 given,
                 fallback=lambda value: f"<{type(value).__qualname__}>",

@@ -139,7 +139,7 @@ def system_options() -> Iterator[str]:
 
 def hidden_options(roots: list[Path], hidden: Iterable[Path]) -> Iterator[str]:
     """Yield the options that cover hidden paths below the roots, and every installed copy of this package."""
-    for path in outermost((*our_packages(roots), *hidden)):  # what is hidden already cannot be covered again
+    for path in outermost((*our_packages(roots), *hidden)):  # a hidden path cannot be covered again
         if not _is_below(path, roots):
             continue
         if path.is_dir():

@@ -24,7 +24,7 @@ class MountPlan:
     covers: dict[Path, tuple[int, int]] = field(default_factory=dict)  # path: mode, size
     links: dict[Path, str] = field(default_factory=dict)
     binds: dict[Path, bool] = field(default_factory=dict)  # path: writable
-    replaced: dict[Path, Path] = field(default_factory=dict)  # path: what is shown there instead
+    replaced: dict[Path, Path] = field(default_factory=dict)  # path: the file that is shown in its place
 
     def cover(self, path: Path, mode: int, size: int = 0) -> None:
         """Show an empty folder with room for `size` bytes in place of an existing folder. Ignore other paths."""

@@ -41,7 +41,7 @@ INSIDE_USER, INSIDE_HOME = "1000", "/home/trial"  # as in the files there
 
 _held_here = set[tuple[str, int]]()  # users that this process has leased
 os.register_at_fork(after_in_child=_held_here.clear)
-_swept = set[Path]()  # folders in which this process has removed what killed ones left
+_swept = set[Path]()  # folders in which this process has removed the leftovers of killed ones
 
 
 class UserLease:

@@ -33,7 +33,7 @@ class SandboxStatus:
     name: str
     ok: bool
     detail: str
-    way_out: str = ""  # what to do when it does not work
+    way_out: str = ""  # how to make it work
 
 
 def available() -> list[SandboxStatus]:

@@ -44,7 +44,7 @@ REFUSED = {  # by their names, with their numbers on these machines
     "add_key": (248, 217),
     "request_key": (249, 218),
     "keyctl": (250, 219),
-    "syslog": (103, 116),  # whoever crashes writes to it
+    "syslog": (103, 116),  # crashing processes write to it
     "unshare": (272, 97),
     "setns": (308, 268),
     "mount": (165, 40),
@@ -56,15 +56,15 @@ REFUSED = {  # by their names, with their numbers on these machines
     "fspick": (433, 433),
     "mount_setattr": (442, 442),
 }
-SHARED_IPC = {  # what is made with these outlives its process, and is in memory that no process has
+SHARED_IPC = {  # objects made with these outlive their process, in memory that belongs to no process
     "shmget": (29, 194),
     "semget": (64, 190),
     "msgget": (68, 186),
     "mq_open": (240, 180),
 }
-SHARED_FIGURES = {  # what one sandbox moves and another one reads
+SHARED_FIGURES = {  # figures that one sandbox changes and another one reads
     "mincore": (27, 232),
-    "preadv2": (327, 286),  # tells which pages are in memory; without it, C libraries use `preadv`
+    "preadv2": (327, 286),  # shows which pages are in memory; without it, C libraries use `preadv`
     "cachestat": (451, 451),
     "inotify_init1": (294, 26),
     "fanotify_init": (300, 262),
@@ -91,9 +91,9 @@ SOL_SOCKET, SO_SNDBUF, SO_RCVBUF = 1, 7, 8
 F_SETPIPE_SZ = 1031
 FAMILIES = (1, 2, 10, 16)  # Unix, IPv4, IPv6 and netlink, of which each network namespace has its own
 LAST_FAMILY = max(FAMILIES)
-TAKE_LOCK = (6, 7, 37, 38)  # F_SETLK, F_SETLKW, and those of open files; with none taken, F_GETLK tells nothing
+TAKE_LOCK = (6, 7, 37, 38)  # F_SETLK, F_SETLKW, and those of open files; with none taken, F_GETLK reveals nothing
 MARK_FILE = (1024, 1025, 1026, 1035, 1036, 1037, 1038)  # leases, notifications, and hints that stay with a file
-FS_IOC_FIEMAP = 0xC020660B  # where the disk has a file, which follows from what others wrote and deleted
+FS_IOC_FIEMAP = 0xC020660B  # the place of a file on the disk, which depends on what others wrote and deleted
 
 
 class Rule(NamedTuple):

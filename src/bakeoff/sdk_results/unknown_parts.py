@@ -68,7 +68,7 @@ def _problem(one: Any) -> str | None:
     if simple or dataclasses.is_dataclass(type(one)):
         return None
     if inspect.iscoroutine(one):
-        one.close()  # nobody will await it any more
+        one.close()  # it will never be awaited
         return "a coroutine that was not awaited"
     kind = type(one)
     return f"an object of {kind.__module__}.{kind.__qualname__}"

@@ -7,12 +7,12 @@
     gates         verdicts on comparisons, refusals
     ranking       leaderboards: ranks with ties, from every pairwise comparison
     within_cases  whether a candidate is worse on exactly these cases; rounds are replicates
-    series        whether a series of runs got worse, looked at after every run
-    sequential    comparison after every case, and which pairs of a run that ends when it is decided are decided
+    series        whether a series of runs got worse, tested after every run
+    sequential    comparison after every case, to end a run once all its pairs are decided
     calibration   scores of a judge, corrected by labels of people; its sensitivity, specificity and kappa
-    power         sources of noise, and what a run of this size can find
+    power         sources of noise, and the differences that a run of this size can find
     rounds        pass@k, pass^k, and how often one subject contradicts itself
 
-scipy and numpy are imported when they are needed.
-docs/explanation/statistics.md and judges.md describe what was simulated, and the results.
+scipy and numpy are imported when they are needed. docs/explanation/statistics.md and judges.md describe the simulations
+and their results.
 """

@@ -36,8 +36,8 @@ ENOUGH_OF_A_KIND = 5
 """The number of good and of bad answers that labels need for the promised coverage: with fewer, it is up to 100 %."""
 
 MAX_SKIPPED = 0.1
-"""The share of skipped answers, among those that people looked at, above which a result is marked: labels that are
-missing for a reason correct nothing.
+"""The share of skipped answers above which a result is marked: if people skip answers for a reason, such as difficulty,
+the labels of the others do not represent them.
 """
 
 MAX_STRATA = 3
@@ -174,7 +174,7 @@ def corrected_difference(
 def compared_trials(
     baseline: Sequence[JudgedTrial], candidate: Sequence[JudgedTrial]
 ) -> tuple[Sequence[JudgedTrial], Sequence[JudgedTrial]]:
-    """Return the trials of the cases that both have, or all where they share none."""
+    """Return the trials of the cases that both have, or all trials if they share no case."""
     common = {trial.case for trial in baseline} & {trial.case for trial in candidate}
     return (_only(common, baseline), _only(common, candidate)) if common else (baseline, candidate)
 

@@ -33,7 +33,7 @@ _LEVEL_STEP = 1.001  # precise enough for a p-value
 
 
 class Comparison(FrozenModel):
-    """Candidate minus baseline.
+    """The difference of two subjects: candidate minus baseline.
 
     `interval` is at 1 − level, and excludes 0 exactly if `p_value` is at most that level. Equivalence is read from
     `inner`, at 1 − 2 alpha.

@@ -115,7 +115,7 @@ def tail_bounds(rows: "Floats") -> "Floats":
 
 
 def mcnemar_exact(gained: int, lost: int) -> float:
-    """Return p of McNemar's exact test (Psychometrika 12, 1947) that changed cases were as likely lost as gained."""
+    """Return p of McNemar's exact test (Psychometrika 12, 1947), whose hypothesis is as many losses as gains."""
     from scipy.special import bdtr
 
     changed = gained + lost
@@ -238,9 +238,9 @@ def change_of(differences: Sequence[float], clusters: Sequence[str | None] | Non
 def difference_interval(change: Change, *, confidence: float) -> Interval:
     """Return the best interval that these differences allow; at least two units are needed.
 
-    No case's difference differs from another's → rule of three, each side for itself; one round each, passed or failed
-    → Tango; enough gains and losses, not skewed → t; otherwise Tango with the effective sample size. Where skewed cases
-    are not clustered, the Bayesian bootstrap may widen it. `zero_p_value` is the inverse.
+    All differences equal → rule of three for each side; one round each, passed or failed → Tango; enough gains and
+    losses, not skewed → t; otherwise Tango with the effective sample size. Where skewed cases are not clustered, the
+    Bayesian bootstrap may widen it. `zero_p_value` is the inverse.
     """
     robust = _bootstrap(change)
     found = _interval(change, confidence)
@@ -333,8 +333,8 @@ def tango(
 def effective_pairs(change: Change) -> float:
     """Return how many pairs of one round, passed or failed, with these shares gained and lost hold as much information.
 
-    As Korn and Graubard, Survey Methodology 24 (1998), for one proportion. It is at least the number of cases where
-    they are independent: a change by less than the whole scatters less.
+    As Korn and Graubard, Survey Methodology 24 (1998), for one proportion. It is at least the number of cases if these
+    are independent: partial changes vary less than full ones.
     """
     return _pair_variance(change) / _mean_variance(change)
 

@@ -147,11 +147,11 @@ def judge_pairs(
 ) -> dict[str, JudgedPair]:
     """Judge the suites or subjects of one gate, each for itself and, if there are several, all of them together.
 
-    Two claims are tested. That the candidate is worse on cases like these, by `compare`, two-sided at 5 %; and that it
-    is worse on these very cases, by `change_within`, one-sided at 2.5 %. Each claim is adjusted for all pairs, so that
-    unchanged code is called worse with a chance of at most 2.5 % by each, 5 % by both. Equivalence needs no correction:
-    a gate passes only if all its parts do (Berger, Technometrics 24, 1982). It overrides a loss on these cases, because
-    the user called a difference within the margin irrelevant.
+    Two claims are tested: that the candidate is worse on cases like these, by `compare`, two-sided at 5 %; and that it
+    is worse on exactly these cases, by `change_within`, one-sided at 2.5 %. Each claim is adjusted for all pairs, so
+    that unchanged code is called worse with a chance of at most 2.5 % by each, 5 % by both. Equivalence needs no
+    correction: a gate passes only if all its parts do (Berger, Technometrics 24, 1982). It overrides a loss on exactly
+    these cases, because the user called a difference within the margin irrelevant.
 
     Where rounds were lost, the verdict must be the same if all of them had failed and if all had passed.
 

@@ -45,7 +45,7 @@ class BayesianBootstrap:
         return cls(np.append(places, (lowest, 1.0)), np.append(counts.astype(float), (extra, extra)))
 
     def two_sided(self, point: float) -> float:
-        """Return the p-value of a true mean: twice the chance that the mean lies on the rarer side of it."""
+        """Return the p-value of a true mean: twice the chance that the mean lies on its less likely side."""
         from scipy.special import ndtr
 
         return 2 * float(ndtr(-abs(self._quantile(point)[0])))

@@ -228,7 +228,7 @@ def _varying_change(baseline: Cells, candidate: Cells) -> tuple[Change | None, f
 
 
 def _detectable(change: Change, step: float, times: float, alpha: float, power: float) -> float:
-    """Return the true difference that can be detected with this many times the units."""
+    """Return the true difference that can be detected with `times` as many units."""
     moments = change.moments
     variance = moments.weight * standard_error(change) ** 2
     if moments.single and not moments.clustered:

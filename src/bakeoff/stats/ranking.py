@@ -117,8 +117,8 @@ def _standings(scores: _Scores, order: Sequence[str], pairs: _Pairs) -> tuple[St
 def tied_groups(order: Sequence[str], told_apart: Set[Pair]) -> tuple[tuple[str, ...], ...]:
     """Return groups whose members cannot be told apart. Any two that cannot be told apart share a group.
 
-    From the top, each subject starts a group with the farthest that is like it and shares no group with it yet; then
-    all who are like everybody in the group join, so that no group lies inside another.
+    From the top, each subject starts a group with the farthest subject that is like it and shares no group with it yet.
+    All subjects that are like every member then join, so that no group lies inside another.
     """
     # For each subject those that it is not told apart from, itself included, as bits.
     place = {name: number for number, name in enumerate(order)}

@@ -135,7 +135,7 @@ def _shares() -> "Floats":
 
 
 def _total(capital: "Floats") -> "Floats":
-    """Return the log of the whole capital, from the logs of what its parts have grown by."""
+    """Return the log of the whole capital, given the logs of the growth of its parts."""
     import numpy as np
 
     total: Floats = np.logaddexp.reduce(capital, axis=-1) - log(_PARTS)

@@ -63,7 +63,7 @@ class SeriesChange(FrozenModel):
 def series_change(runs: Sequence[Cells], *, alpha: float = ALPHA) -> SeriesChange:
     """Look after every run for a loss against the runs before, at one error rate for all looks.
 
-    Only the cases count that all runs have. A loss stands until a run has regained half of it. The runs of the loss are
+    Only cases that all runs have count. A loss stands until a run has regained half of it. The runs of the loss are
     then left out and the bets begin anew, so that later looks do not find it again.
 
     Args:

@@ -29,7 +29,7 @@ JOURNAL = "journal.jsonl"
 UNSEALED = 1
 """The last schema version whose lines have no number and no checksum."""
 MAX_LINE_LENGTH = MAX_FILE_SIZE
-"""A longer line is damage: reading it would take ten times its length in memory."""
+"""The longest line that is read. A longer one is damage: reading it would take ten times its length in memory."""
 _SKIPPED = 1 << 20  # bytes of a line that is too long, read at a time
 
 _CRC = len(b',"crc":"01234567"}\n')

@@ -2,7 +2,7 @@
 
 Every line is on the disk before the next answer is shown. The last line of a labeller about an answer counts, and a
 line without a label withdraws it. Several people may write at the same time. A line that a crash cut off is left out.
-Lines have numbers and checksums as those of the journal; lines of version 1 have none.
+Lines have numbers and checksums like those of the journal; lines of version 1 have none.
 """
 
 import os

@@ -16,7 +16,7 @@ from bakeoff.verdict import LOST, Verdict
 Missing = Literal["not run", "skipped", "unfinished", "budget", "infra", "grader", "unscored"]
 
 NOT_RUN, SKIPPED, UNFINISHED = "NotRun", "Skipped", "Unfinished"
-"""Types of failures for parts without a result that nothing ended: see `missing_kind`."""
+"""Failure types of parts that have no result because they never ended; see `missing_kind`."""
 
 _KINDS: Mapping[str, Missing] = {NOT_RUN: "not run", SKIPPED: "skipped", UNFINISHED: "unfinished"}
 _OF_VERDICTS: Mapping[Verdict, Missing] = {Verdict.BUDGET: "budget", Verdict.GRADER: "grader"}

@@ -107,7 +107,7 @@ class ObjectStore:
             self._files.pipe({self._path(key): data for key, data in contents.items()})
 
     def create(self, key: str, data: bytes) -> bool:
-        """Write an object unless one of that name exists; then return False.
+        """Write an object. Return False if one of that name exists already.
 
         Of two simultaneous writers, one succeeds.
         """

@@ -36,7 +36,7 @@ def remember(run: Path, plan: bytes, *, instead_of: bytes | None = None) -> None
         marker.parent.mkdir(mode=_PRIVATE_FOLDER, parents=True, exist_ok=True)
         write_atomically(marker, json.dumps(facts).encode())
         markers = list(marker.parent.iterdir())
-        if len(markers) > MAX_KEPT:  # a run whose marker is gone is asked about again
+        if len(markers) > MAX_KEPT:  # the user is asked again about a run whose marker is gone
             for old in sorted(markers, key=lambda each: each.stat().st_mtime)[:-MAX_KEPT]:
                 old.unlink()
 

@@ -67,7 +67,7 @@ class _Lines:
 
     kept: dict[int, _KeptRecords] = field(default_factory=dict)  # by number
     aside: list[Aside] = field(default_factory=list)
-    places: list[tuple[int, int]] = field(default_factory=list)  # begin and end of what is put aside
+    places: list[tuple[int, int]] = field(default_factory=list)  # begin and end of each part that is put aside
     slots: int = 0  # numbers that some line has, or had before it was damaged
     in_order: bool = True
 
@@ -155,7 +155,7 @@ def _put_aside(path: Path, file: BinaryIO, places: list[tuple[int, int]]) -> Non
     """Append parts of the journal to a file, durably and in small pieces."""
     if not places:
         return
-    if path.is_symlink():  # who made the run folder would choose what is appended to which file
+    if path.is_symlink():  # the maker of the run folder could choose a file to append to
         raise RunFolderError(f"{path} is a link, which is not followed: rename it, and repeat the command")
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK, PRIVATE)
     with os.fdopen(descriptor, "ab") as into:

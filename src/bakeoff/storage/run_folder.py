@@ -408,7 +408,7 @@ def run_folders(results: Path) -> list[RunFolder]:
 
     def order(folder: RunFolder) -> tuple[str, float]:
         stamp = folder.name[:_STAMP_LENGTH]
-        if seconds[stamp] == 1:  # a journal is only read where names do not tell
+        if seconds[stamp] == 1:  # a journal is only read where names do not show the order
             return stamp, 0.0
         began = folder.beginning().get("time")
         return stamp, began if isinstance(began, float) else float("inf")  # one that was not started is the newest

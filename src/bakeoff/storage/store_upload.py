@@ -142,7 +142,7 @@ def _highest(store: ObjectStore, run: str) -> int:
 def _holder(store: ObjectStore, run: str, number: int) -> _Holder | None:
     try:
         return _Holder.model_validate_json(store.read(f"{run}/lease/{number:06d}") or b"")
-    except ValidationError:  # not written by us: it holds nobody back
+    except ValidationError:  # not written by us: it blocks no process
         return None
 
 

@@ -40,7 +40,7 @@ class AgentLaunch:
     home: Mapping[str, bytes] = field(default_factory=dict)
     readable: tuple[Path, ...] = ()
     network: bool = False
-    watched: tuple[str, ...] = ()  # files of the workspace of which it is noted whether they are opened
+    watched: tuple[str, ...] = ()  # files of the workspace whose opening is recorded
     watched_home: tuple[str, ...] = ()  # and those of HOME
 
     def with_packages(self, brought: BroughtFiles) -> "AgentLaunch":
@@ -66,7 +66,7 @@ async def carry_out(
     limit = max(1.0, (task.limits.attempt_seconds - GRACE_SECONDS) / tries)
     await asyncio.to_thread(put_home, workspace.place, launch.home)
     began = before if before is not None else await asyncio.to_thread(read_tree, workspace.folder)
-    # Showing changes reads every file, so that nothing could be told of what the agent read.
+    # Showing changes reads every file, which hides what the agent itself has read.
     watched = {} if watch else {workspace.folder: launch.watched, workspace.place.home: launch.watched_home}
     noticed = [await asyncio.to_thread(mark_unread, folder, names) for folder, names in watched.items()]
     waited = task.clock.waited_so_far

@@ -32,7 +32,7 @@ class AgentRun(FrozenModel):
     stderr: str = ""
     last_words: str = ""  # the line of stderr, or else of stdout, that says why a failed agent ended
     touched: tuple[str, ...] = ()
-    opened: tuple[str, ...] | None = None  # files of a treatment; None where it is not known which were opened
+    opened: tuple[str, ...] | None = None  # files of a treatment; None if it is unknown which were opened
     refused: dict[str, str] = {}
     patch: str = ""
     attack: str | None = None  # a description, where the subject is a cheat

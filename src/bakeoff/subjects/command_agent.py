@@ -141,7 +141,7 @@ class CommandAgent:
         given = {"environment": read_environment(), "files": files or {}, **options.model_dump(exclude={"definition"})}
         return cls(definition, watch=watch, sandbox=sandbox, limited=limited, **given)
 
-    # --- what the run asks before anything starts -------------------------------------------------------------------
+    # --- checks of the run before anything starts -------------------------------------------------------------------
 
     def lacks(self) -> list[str]:
         """Return the requirements of the agent that are not met."""
@@ -208,7 +208,7 @@ class CommandAgent:
         return {**self._spelled_out(), **login, **others, **self._keys()}
 
     def _spelled_out(self) -> dict[str, str]:
-        """Return the keys in the definition itself. Plans contain the definition, and are refused because of them."""
+        """Return the keys in the definition itself. A plan would store them, so it is refused if there are any."""
         env = {**self.definition.env, **(rule.env if (rule := self.definition.providers.get(self.provider)) else {})}
         spelled = {name: value for name, value in env.items() if "{" not in value}
         named = secrets_in(spelled)

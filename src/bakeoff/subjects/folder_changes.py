@@ -138,7 +138,7 @@ def _diff(name: str, before: str | None, after: str | None) -> str:
     patch = "".join(f"{line}\n" for line in lines)
     if len(patch) <= _MAX_DIFF_LENGTH:
         return patch
-    # Removed lines stand before added ones, so that a blown-up file does not hide what it lost.
+    # Removed lines come before added ones, so that a file with many additions does not hide its losses.
     written = patch.splitlines(keepends=True)
     ordered = [line for mark in "-+" for line in written[2:] if line[0] == mark]
     return f"{''.join((*written[:2], *ordered))[:_MAX_DIFF_LENGTH]}\n… (the rest of this file is left out)\n"

@@ -36,7 +36,7 @@ WORKER_FLAGS = ("--max-old-space-size=512", "--single-threaded-gc")
 _SHARED_SCRIPTS = tuple(VITEST_SOURCES / name for name in ("compiling.cjs", "host.cjs", "modules.cjs"))
 _OLDEST_NODE = (20, 19)
 _GET_NODE = "install Node.js 20.19 or newer (https://nodejs.org), or run only suites that need no Node"
-# Only what the lock file names, with the same contents. It names no registry: npm has its own setting.
+# Only the packages in the lock file, with the same contents. It names no registry: npm has its own setting.
 _NPM_INSTALL = ("ci", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error", "--omit=dev")
 _PYTEST_PACKAGES = ("pytest", "_pytest", "pluggy", "iniconfig", "packaging")
 _LOCK_PAUSE = 0.2

@@ -89,7 +89,7 @@ async def answered(running: Awaitable[TestRun]) -> TestRun:
     """
     try:
         run = await running
-    except (ValueError, RecursionError, MemoryError) as problem:  # raised by reading what the answer wrote
+    except (ValueError, RecursionError, MemoryError) as problem:  # raised by reading the answer's output
         return TestRun(error=f"its result cannot be read: {type(problem).__name__}: {problem}"[:_TAIL], stop="crashed")
     if len(run.tests) <= MAX_TESTS:
         return run

@@ -16,7 +16,7 @@ from typing import Any
 
 MAX_LENGTH = 4000
 results = os.dup(1)
-os.dup2(2, 1)  # what tests print is no result
+os.dup2(2, 1)  # prints of tests are not results
 os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
 sys.path[:0] = [folder for folder in json.loads(sys.argv[1]) if folder not in sys.path]
 

@@ -191,7 +191,7 @@ class OpenBrowser:
         return run
 
     async def check_browser(self) -> None:
-        """Raise `InfraError` if the browser itself does not start: the report of a run may be faked by a component."""
+        """Raise `InfraError` if the browser does not start. A run cannot show that: components can fake its report."""
         argv = (self.chromium, *_ALONE, "--dump-dom", "about:blank")
         async with open_place() as place:
             done = await self.sandbox.run(Command(argv, place, _START_SECONDS, graded=True))

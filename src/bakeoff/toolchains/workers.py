@@ -74,8 +74,8 @@ class Peer:
     """One sandboxed process that answers questions, from its start to its end. `close` must be awaited.
 
     The process gets the name of the socket as its last argument, connects once, and sends a line when it is ready.
-    After that each side sends one line at a time. The socket closes behind the first connection, so nobody else can
-    connect. A process that runs graded code cannot start others, unless it gets `children`.
+    After that each side sends one line at a time. The socket stops listening after the first connection, so nobody else
+    can connect. A process that runs graded code cannot start others, unless it gets `children`.
     """
 
     place: Place
@@ -234,7 +234,7 @@ class WaitingWorkers:
             self._waiting.append(self._start())
             try:
                 await worker.ready()
-                if worker.alive:  # one that died while it waited is nobody's fault
+                if worker.alive:  # no candidate is to blame for one that died while it waited
                     yield worker
                     return
             finally:

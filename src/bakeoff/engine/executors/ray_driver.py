@@ -83,7 +83,7 @@ class _Worker:
     opened: asyncio.Future[str | None]  # None, or why it cannot run trials
     closed: asyncio.Event = field(default_factory=asyncio.Event)
     jobs: dict[int, _Assignment] = field(default_factory=dict)
-    cancelled: dict[int, _Assignment] = field(default_factory=dict)  # what they spend still counts
+    cancelled: dict[int, _Assignment] = field(default_factory=dict)  # their spending still counts
     slots: dict[int, "_Held"] = field(default_factory=dict)
     reports: int = 0  # of spending
     outbox: list[ToWorker] = field(default_factory=list)
@@ -335,7 +335,7 @@ class RayRunner:
         """Send all queued messages of a worker in one call."""
         messages, worker.outbox, worker.to_flush = worker.outbox, [], False
         if worker.lost is None:
-            # A call that is granted knows what was spent before.
+            # A granted call must know the spending so far.
             spending = SpendingReport(self._budget.spent, worker.reports, self._budget.exceeded())
             worker.actor.tell.remote([spending, *messages])
 

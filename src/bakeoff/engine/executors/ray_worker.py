@@ -207,7 +207,7 @@ class Worker:
     def tell(self, messages: Sequence[ToWorker]) -> None:
         """Handle messages from the driver."""
         for message in messages:
-            with suppress(RuntimeError):  # the loop has ended, and nothing is left to be told
+            with suppress(RuntimeError):  # the loop has ended, so there is nothing to notify
                 self._loop.call_soon_threadsafe(self._take, message)
 
     def _take(self, message: ToWorker) -> None:

@@ -34,7 +34,7 @@ _LOG_LINES = 12
 # How often an OpenMP thread polls before it sleeps. On an idle machine the default is a fifth faster. On a busy machine
 # the default is ten times slower, because the threads spin while they wait for each other.
 _SPIN = {"GOMP_SPINCOUNT": "1000"}
-# The server gets no key: only what finds Python and libraries, and the settings of processors and graphics cards.
+# The server gets no key: only variables to find Python and libraries, and settings of processors and graphics cards.
 _PASSED_ON = {"PATH", "LANG", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONPATH", "PYTHONHOME"}
 _PASSED_ON_PREFIXES = ("LC_", "GOMP_", "OMP_", "KMP_", "GGML_", "CUDA_", "HIP_", "ROCR_", "HSA_", "VK_", "COVERAGE_")
 

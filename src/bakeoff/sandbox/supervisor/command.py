@@ -34,7 +34,7 @@ def supervise(control: int) -> NoReturn:
     try:
         if "sweep" in order:
             report = sweep(order["sweep"])
-        elif "probe" in order:  # what we may do on this machine; it removes the groups that killed supervisors left
+        elif "probe" in order:  # for our rights on this machine; it removes the groups that killed supervisors left
             report = {"cgroup": find_parents(), "own_ipc": LINUX and can_own_ipc()}
         else:
             report = carry_out(order, control)
@@ -48,7 +48,7 @@ def send(control: int, message: dict[str, Any]) -> None:
     try:
         os.write(control, json.dumps(message).encode() + b"\n")
     except OSError:
-        pass  # nobody is left to read it
+        pass  # no reader is left
 
 
 def carry_out(order: Order, control: int) -> dict[str, Any]:

@@ -51,7 +51,7 @@ def start(order: Order, control: int, cgroup: Cgroup | None) -> tuple[int, list[
             os.waitpid(child, 0)
             raise SetUpFailed((word + problem).decode().partition("!")[2] or "it was killed before it started")
         return child, lists
-    os.close(control)  # nobody but the supervisor may report
+    os.close(control)  # only the supervisor may report
     ours.close()
     return become(order, theirs, cgroup)
 
@@ -159,7 +159,7 @@ def allow_beneath(ruleset: int, path: str, rights: int) -> None:
     try:
         beneath = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:
-        return  # what is not there need not be allowed
+        return  # a missing path need not be allowed
     if not stat.S_ISDIR(os.fstat(beneath).st_mode):
         rights &= LANDLOCK_OF_FILES
     rule = struct.pack("=Qi", rights, beneath)

@@ -17,7 +17,7 @@ from .kernel import LINUX, MEMORY_FILES, PAGE, all_of, descendants
 
 TICK = 0.02  # at least this long between two looks
 WRITTEN_PER_SECOND = (2 << 30) * (os.cpu_count() or 1)  # by a command that does nothing else
-FIRST_SCAN, SCAN_PAUSE = 0.25, 1.0  # seconds; the free space tells earlier when there is need
+FIRST_SCAN, SCAN_PAUSE = 0.25, 1.0  # seconds; a loss of free space starts a scan earlier
 SLICE = 0.01  # for one slice of a check of a large tree, so that time limits are kept
 ENTRY_BYTES = 256  # the cost of an empty file: its inode
 BEYOND_ANY_LIMIT = 1 << 62

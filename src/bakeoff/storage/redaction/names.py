@@ -26,7 +26,7 @@ _DOUBTFUL_NAME = re.compile(
     r"|(?<!mon)(?<!don)(?<!tur)(?<!hoc)(?<!joc)(?<!whis)(?<!hot)(?<!lac)(?<!mic)key\d*$",
     re.IGNORECASE,
 )
-_SETTING_NAME = re.compile(  # what is told of a secret, and not the secret
+_SETTING_NAME = re.compile(  # settings of a secret, and not the secret itself
     r"_(type|mode|method|provider|enabled|disabled|file|path|dir|folder|sock|socket|length|size|ttl|timeout|expir\w+"
     r"|algorithm|host|port|region|layout|count|limit|name|prefix|suffix|format|version|required|parallelism)$",
     re.IGNORECASE,

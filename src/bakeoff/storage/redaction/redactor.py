@@ -63,7 +63,7 @@ class Needles:
         )
 
     def found_in(self, data: bytes, *, cut: bool) -> Iterator[SecretMatch]:
-        """Yield where the secrets are; with `cut`, also the parts of secrets at the ends and beside `CUT` marks."""
+        """Yield the places of secrets; with `cut`, also the parts of secrets at the ends and beside `CUT` marks."""
         marks = (place for match in _CUT_MARK.finditer(data) for place in match.span())
         cuts = [0, *marks, len(data)] if cut else []
         for start, end, needle in self._plain.found_in(data, cuts):
