@@ -277,7 +277,7 @@ class Proposals:
         return [SyntaxEdit(value.start, value.end, text) for text in (*borrowed, *invented)]
 
     def _invented(self, value: Value) -> list[str]:
-        """Return invented values like this one. This value could also be invented for each of them."""
+        """Return invented values that resemble this one. The same rules could invent this value from each of them."""
         text = value.text
         if value.kind == "boolean":
             return [{"true": "false", "false": "true", "True": "False", "False": "True"}[text]]

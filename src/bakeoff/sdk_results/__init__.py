@@ -103,7 +103,7 @@ def _messages(value: Any) -> Sequence[Any] | None:
 
 
 def _plain_result(value: Any) -> TaskResult | None:
-    """Return a `TaskResult` of plain data: the fields of a dict in its shape, or else the value as the answer."""
+    """Return plain data as a `TaskResult`: a dict in its shape by fields, other data as the answer; None otherwise."""
     if isinstance(value, dict) and "result" in value and value.keys() & {"tool_calls", "toolCalls"}:
         with suppress(ValidationError):
             return TaskResult.model_validate(value)

@@ -103,7 +103,7 @@ def _without_escapes(data: bytes) -> bytes:
 
 
 def _is_said(form: Form, data: bytes, first: int, last: int) -> bool:
-    """Return False for ordinary words that happen to spell a secret of words."""
+    """Return False if ordinary words only happen to spell a secret that consists of words."""
     if not form.words:
         return True
     found, start, end = data[first:last], first - len(form.before), last + len(form.after)
