@@ -28,10 +28,10 @@ _SAME_COST = 1.05  # a ratio that is not worth a word
 
 
 def answer(summary: Summary, cells_of: CellsOf, judgements: Judgements | None = None) -> str:
-    """Say which subjects can be told apart, and what is missing and why.
+    """Say which subject is better, and what is missing and why.
 
-    Controls are not candidates; `cells_of` gives a subject's cells by case. If a judge alone gave the scores and labels
-    correct them, the corrected ones come first.
+    Controls are left out; `cells_of` gives a subject's cells by case. If the only scorer is a judge and labels correct
+    its scores, the corrected scores come first.
     """
     found = _as_scored(summary, cells_of)
     corrected = None if judgements is None else _corrected(summary, judgements)
@@ -41,9 +41,9 @@ def answer(summary: Summary, cells_of: CellsOf, judgements: Judgements | None = 
 
 
 def run_evidence(summary: Summary, fail_under: float | None = None, *, controls: bool = False) -> GateEvidence:
-    """Return what decides whether a run passes: no trial may fail, or every score must reach `fail_under`.
+    """Return the evidence for the gate of a run: no trial may fail, or every score must reach `fail_under`.
 
-    Failures of controls do not count unless `controls` says so. The run of a shard is judged for itself.
+    Failures of controls count only with `controls`. The run of one shard is judged on its own.
     """
     judged, alone = summary.judged, "" if summary.merged else of_shard_alone(summary.ledger.shards)
     found = GateEvidence(ledgers={"": summary.gated_ledger})
@@ -64,7 +64,7 @@ def run_evidence(summary: Summary, fail_under: float | None = None, *, controls:
 
 
 def what_always_failed(summary: Summary) -> str:
-    """Name the subjects that never answered because of one error: their scores say nothing about answers."""
+    """Name the subjects whose trials all ended with the same error: their scores say nothing about answers."""
     failed = [one for one in summary.judged if one.same_error is not None]
     told = []
     for one in failed[:_MAX_NAMED]:
@@ -153,7 +153,7 @@ def _reason(verdict: Verdict, count: int, reasons: Mapping[tuple[Verdict, str], 
 
 
 def _corrected(summary: Summary, judgements: Judgements) -> str | None:
-    """Answer by the scores that labels correct; None where they do not correct the score of every subject."""
+    """Return the answer by corrected scores; None if the score of any subject cannot be corrected."""
     scored = [one.subject for one in summary.subjects if not one.control and one.score is not None]
     judges = [scorer for scorer in judgements.scorers if scorer in judgements.labels.scorers]
     if summary.comparisons is not None or len(judges) != 1 or judgements.names != {judges[0]}:
@@ -210,7 +210,7 @@ def _as_scored(summary: Summary, cells_of: CellsOf) -> str:
 
 
 def _decided(scored: Sequence[SubjectSummary], compared: Comparisons) -> str:
-    """Answer for a run that ends when it is decided: a p-value for a fixed number of cases would not hold."""
+    """Answer for a run that stops when it is decided: p-values for a fixed number of cases would not hold."""
     improved, regressed = SequentialDecision.IMPROVED, SequentialDecision.REGRESSED
     told = [(pair.second, pair.first) for pair in compared.pairs if pair.decision is improved]
     told += [(pair.first, pair.second) for pair in compared.pairs if pair.decision is regressed]
@@ -225,7 +225,7 @@ def _decided(scored: Sequence[SubjectSummary], compared: Comparisons) -> str:
 
 
 def _alike(subjects: Set[str], compared: Comparisons) -> tuple[str, str]:
-    """Return the sentence for subjects none of which is better, with what is known about some of them."""
+    """Say how subjects compare of which none is better; also return a remark on those shown to be equivalent."""
     among = [pair for pair in compared.pairs if {pair.first, pair.second} <= subjects]
     alike = [pair for pair in among if pair.decision is SequentialDecision.EQUIVALENT]
     within = f"equivalent within ±{100 * (compared.margin or 0.0):g} points"

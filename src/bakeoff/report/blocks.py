@@ -115,7 +115,7 @@ class Column:
 
     @property
     def numeric(self) -> bool:
-        """Tell whether the column holds numbers, which are aligned at their ends."""
+        """Tell whether the column holds numbers, which are right-aligned."""
         return self.align == "end"
 
 
@@ -133,7 +133,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class IndexColumn:
-    """An additional column of the index. `values` are by run name; runs without a value show a dash."""
+    """An additional column of the index. `values` maps run names to values; runs without one show a dash."""
 
     id: str
     title: str
@@ -242,7 +242,7 @@ class TextBlock:
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """A heading; level 2 is that of a report, 3 and more those of its sections."""
+    """A heading; level 2 is for reports, level 3 and deeper for their sections."""
 
     text: Phrase
     level: int = 2
@@ -276,7 +276,7 @@ class Fragment:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A titled group of blocks; the id is its place on a page, to link to.
+    """A titled group of blocks; the id is its link target on a page.
 
     Raises `ValueError` if the id has other characters than letters, digits, `-` and `_`.
     """
@@ -402,12 +402,12 @@ def as_datum(value: Value) -> Datum:
 
 
 def counted(number: int) -> Datum:
-    """Return a count that should be 0."""
+    """Return a count that should be 0, marked as a loss if it is not."""
     return Datum(f"{number:,}", sort=number, tone="lost" if number else "muted")
 
 
 def trail(scores: Iterable[float | None]) -> tuple[float, ...]:
-    """Return the known scores as the points of a small line."""
+    """Return the known scores as the points of a small trend line."""
     return tuple(min(1.0, max(0.0, score)) for score in scores if score is not None)
 
 

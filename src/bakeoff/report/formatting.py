@@ -11,7 +11,7 @@ from bakeoff.stats.intervals import Interval
 
 UNKNOWN = "–"
 NO_INTERVAL = "needs 2 cases"
-"""Stands for the interval of fewer than two cases or clusters."""
+"""The text shown instead of an interval for fewer than two cases or clusters."""
 
 MAX_TEXT_LENGTH = 1024 * 1024
 """The longest text on a page, in characters; the journal has the rest."""

@@ -45,7 +45,7 @@ class GateState(StrEnum):
 
     @classmethod
     def of_met(cls, met: bool | None) -> Self:
-        """Return the state that such a file means."""
+        """Return the state for such a value."""
         return cls.UNDECIDED if met is None else cls.PASSED if met else cls.FAILED
 
     @classmethod
@@ -192,11 +192,11 @@ class GateEvidence:
         ledgers: what was planned and what became of it, by the name of the run; the run itself has none.
         allowed: how much may be undecided.
         option: the name of the option that allows more.
-        each: True if so much is allowed in each run, and not in all of them together.
+        each: True if this much is allowed in each run, and not in all of them together.
         uncompared: cases of the baseline that are not compared. They are undecided, too.
         wanted: the least value that passes; a missing value fails.
         value: the measured value, from 0 to 1.
-        best: the value that is still possible, where something is undecided; the gate is, too, if that is enough.
+        best: the best value still possible if something is undecided; if it would pass, the gate is undecided.
         comparisons: comparisons with their rulings, all of which must pass by the `rule`.
         series: series of runs, none of which may be worse now.
         broken: cases that fail the gate by `no-new-failures`.
@@ -248,7 +248,7 @@ def decide_gate(evidence: GateEvidence) -> GateDecision:
 
 
 def kept_decision(gates: Sequence[GateResult], ledger: Ledger) -> GateDecision:
-    """Return the decision on a run that was kept: that of its gates; without gates, whether anything is missing."""
+    """Return the decision on a recorded run: that of its gates or, without gates, one on what is missing."""
     if not gates:
         return decide_gate(GateEvidence(ledgers={"": ledger}))
     if (gap := ledger.of_its_shard.gap) and all(gate.met for gate in gates):  # lost, or edited, after they were judged
@@ -269,7 +269,7 @@ def _warning(evidence: GateEvidence) -> str:
 
 
 def _missing(evidence: GateEvidence) -> tuple[str, str]:
-    """Return why so much is missing that the gate is undecided, or what is missing and allowed; the other is empty."""
+    """Return two texts, one of them empty: why too much is missing to decide, or what is missing but allowed."""
     parts, named, counts = [], list[str](), list[tuple[int, int]]()  # missing and planned
     most = max((ledger.planned for ledger in evidence.ledgers.values()), default=0)
     for name, ledger in evidence.ledgers.items():

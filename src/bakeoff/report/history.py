@@ -204,7 +204,7 @@ class _Judged(NamedTuple):
 
 
 class _ReadRun(NamedTuple):
-    """A subject in one run, and why it cannot be judged there; None and an empty text if it can."""
+    """A subject in one run. If it cannot be judged there, `state` and `problem` say why."""
 
     run: SeriesRun
     arm: Arm | None
@@ -251,7 +251,7 @@ def _read(run: SeriesRun, subject: str, *, required: bool) -> _ReadRun:
 
 
 def _checked(one: _ReadRun, first: Arm, common: GateEvidence) -> _ReadRun:
-    """Return a run with the reason why it cannot be judged, if there is one."""
+    """Return a run, with the reason if it cannot be judged."""
     if one.arm is None:
         return one
     if differing := RunPair(first, one.arm).judged_differently:

@@ -210,10 +210,10 @@ def _board(latest: _Candidate, corrected_by: str | None, entries: Sequence[Leade
 
 
 def _comparable(runs: Sequence[_Candidate]) -> list[list[_Candidate]]:
-    """Return the runs whose scores mean the same, oldest first; those with the latest run come first.
+    """Group runs whose scores are comparable, oldest first; the group with the latest run comes first.
 
-    Cases, scorers, thresholds, judges and rules have to be the same. Where only the names of cases are known, track and
-    commit have to be the same too, and the scorers are taken to be those of the only board with these cases.
+    Cases, scorers, thresholds, judges and rules must be the same. Where only the names of cases are known, track and
+    commit must be the same too, and the scorers are taken to be those of the only board with these cases.
     """
     ordered = sorted(runs, key=lambda found: found.updated)
     ways: dict[frozenset[CaseKey], set[str]] = {}
@@ -248,7 +248,7 @@ def _likely_contents(runs: Iterable[_Candidate], origin: Origin) -> dict[str, Ca
 
 
 def _standings(runs: Sequence[_Candidate]) -> tuple[str | None, tuple[Standing, ...]]:
-    """Rank runs, by scores that labels correct if all have them from the judge that alone scored. Name that judge."""
+    """Rank runs. If labels correct the scores of all of them by one judge, rank by these and name the judge."""
     names = {name for run in runs for name in run.judgements.names}
     [judge] = names if len(names) == 1 else [""]
     found = {run.summary.subject: run.judgements for run in runs}
@@ -267,7 +267,7 @@ def _standings(runs: Sequence[_Candidate]) -> tuple[str | None, tuple[Standing, 
 
 
 def _ranked(runs: Sequence[_Candidate], board: int) -> tuple[str | None, list[LeaderboardEntry]]:
-    """Rank the subjects of runs of the same cases, which come oldest first. Name the judge that labels correct."""
+    """Rank the subjects of runs on the same cases, oldest first. Also name the judge that labels correct, if any."""
     histories: dict[str, list[_Candidate]] = {}
     for run in runs:
         histories.setdefault(run.summary.subject, []).append(run)

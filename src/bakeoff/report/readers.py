@@ -60,10 +60,10 @@ class Circumstances(FrozenModel):
     gates: tuple[GateResult, ...] = ()  # that its command or session judged
 
     def ledger_of(self, plan: Plan, counted: Ledger) -> Ledger:
-        """Return what was planned and what became of it: as the run itself says it, or as counted from its records.
+        """Return the ledger that the run recorded, or the one counted from its records.
 
-        The plan of a pytest session that was killed does not tell what it would have run, and a line that cannot be
-        read may have held another result.
+        It is marked as incomplete for a pytest session that was killed, whose plan does not tell what it would have
+        run, and for a journal with an unreadable line, which may have held another result.
         """
         found = self.ledger or counted
         if plan.sparse and not (self.ledger or self.ended):
@@ -76,7 +76,7 @@ class Circumstances(FrozenModel):
         return found
 
     def state_of(self, plan: Plan, summary: Summary) -> Outcome | Literal["undecided"]:
-        """Return the verdict on a whole run: that of its gates, or of its trials. What lacks something never passes."""
+        """Return the verdict on a whole run: that of its gates, or of its trials. A run with gaps never passes."""
         decision = kept_decision(self.gates, self.ledger_of(plan, summary.ledger))
         if self.gates:
             return decision.state.value
@@ -149,7 +149,7 @@ class Source:
             return self.reader.circumstances(self.path)
 
     def records(self) -> Iterator[Record]:
-        """Yield at most one record per trial, all of trials in the plan.
+        """Yield at most one record for each trial of the plan.
 
         Raises `RunFolderError` if the file cannot be read, or if a foreign reader returns something else.
         """
@@ -244,7 +244,7 @@ class JournalReader:
     what = "a journal (.jsonl as bakeoff writes it)"
 
     def recognises(self, path: Path) -> bool:
-        """Tell whether it is a `.jsonl` file that begins as ours do. An empty one counts."""
+        """Tell whether a path is a `.jsonl` file that is empty or begins as our journals do."""
         if path.suffix != ".jsonl" or not path.is_file():
             return False
         with open_file(path) as file:
@@ -321,7 +321,7 @@ class InstalledReader:
 def known_readers() -> tuple[Reader, ...]:
     """Return all readers in the order in which they are asked: ours, those of packages, and that of foreign logs.
 
-    Only ours are imported yet. The variable BAKEOFF_NO_PLUGINS leaves out those of packages.
+    Readers of packages are not imported yet. The variable BAKEOFF_NO_PLUGINS leaves out those of packages.
     """
     points = () if os.environ.get("BAKEOFF_NO_PLUGINS") else entry_points(group=GROUP)
     installed = map(InstalledReader, sorted(points, key=lambda point: point.name))

@@ -47,7 +47,7 @@ def failure_message(record: Record) -> str:
 
 
 def normalised(message: str) -> str:
-    """Return a message without what differs between two of one cause: numbers, ids, paths and quoted texts."""
+    """Return a message without the parts that vary between errors of one cause: numbers, ids, paths, quoted texts."""
     for varying, sign in _VARYING:
         message = varying.sub(sign, message)
     return " ".join(message.split())

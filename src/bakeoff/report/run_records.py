@@ -98,6 +98,6 @@ class RunRecords:
             yield from self.of_subject(subject.name)
 
     def _in_order(self, subject: str, case: str) -> list[tuple[int, int]]:
-        """Return a number that holds round and verdict, and the place, of each record of a case, round by round."""
+        """Return the packed round and verdict, and the file position, of each record of a case, in order of rounds."""
         packed = self._places.get((subject, case), ())
         return sorted(zip(packed[::2], packed[1::2], strict=True))

@@ -70,7 +70,7 @@ def unit_tests_datum(summary: SubjectSummary) -> Datum:
 
 
 def proven_note(known: Iterable[ProvenTests | None]) -> Iterator[str]:
-    """Yield how many of the tests behind scores are proven, where that is known of any."""
+    """Yield how many of the tests behind scores are proven, if that is known for any subject."""
     if found := max((each for each in known if each), key=lambda each: each.total, default=None):
         yield (
             f"{found}: a report that claims everything does not pass them."

@@ -60,9 +60,9 @@ def error_line(failure: Failure) -> str:
 
 
 def is_control(spec: SubjectSpec, *, bound: bool) -> bool:
-    """Tell whether a subject tests the cases; `bound` means that it was given their hidden parts.
+    """Tell whether a subject is a control, which tests the cases; `bound` means that it was given their hidden parts.
 
-    The options of a subject that was imported from a file of ours have the kind that it had in the run.
+    A subject imported from one of our files has the kind that it had in the run among its options.
     """
     file = spec.options.get("bakeoff") if spec.kind == "recorded" else None
     return bound or (file.get("kind") if isinstance(file, dict) else spec.kind) in CONTROLS
@@ -233,7 +233,7 @@ class Summary(FrozenModel):
 
     @property
     def gated_ledger(self) -> Ledger:
-        """Return the ledger of a gate on this run: a merge lacks other shards, the run of one shard does not."""
+        """Return the ledger for the gate of this run: a merge counts missing shards, the run of one shard does not."""
         return self.ledger if self.merged else self.ledger.of_its_shard
 
     @property
@@ -268,7 +268,7 @@ class Summary(FrozenModel):
 
     @property
     def only_controls(self) -> bool:
-        """Tell whether no subject is judged: all of them test the cases."""
+        """Tell whether all subjects are controls, so that none is judged."""
         return all(subject.control for subject in self.subjects)
 
     @property
@@ -280,7 +280,7 @@ class Summary(FrozenModel):
     def outcome(self) -> Outcome:
         """Return the verdict on the whole run, by the rule of the exit codes. A run of controls alone has none.
 
-        A run whose trials were not all tried has no exit code yet: it can be resumed.
+        A run in which trials are still to be run is incomplete even if others failed, because it can be resumed.
         """
         if not self.complete and any(subject.missing for subject in self.subjects):
             return "incomplete"

@@ -202,7 +202,7 @@ def _by_label(pairs: Mapping[str, RunPair], key: str, level: float) -> Compariso
 
 
 def _refused(report: PairReport, pair: RunPair) -> PairReport:
-    """Replace the verdict where a judge has too few labels to be trusted."""
+    """Replace the verdict of a pair by a refusal if its judge has too few labels."""
     reason = refusal(pair.calibrated(unlabelled=True), (pair.old.source.name, pair.new.source.name))
     if reason is None:
         return report
@@ -286,7 +286,7 @@ def _facts(arm: Arm) -> ArmFacts:
 
 
 def _other_mismatches(pair: RunPair) -> Iterator[Mismatch]:
-    """Yield differences that change the meaning of scores and are not in the stamp."""
+    """Yield differences that change the meaning of scores and are not among the conditions of the arms."""
     old, new = pair.old, pair.new
     yield from pair.judged_differently
     both = {

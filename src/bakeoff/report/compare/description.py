@@ -77,7 +77,7 @@ _MAX_CASES = 50  # that text shows
 
 @dataclass(frozen=True, slots=True)
 class _Chapter:
-    """The sections of one pair: its name is in their titles and ids where there are several pairs."""
+    """The sections of one pair. With several pairs, its name is in their titles and ids."""
 
     pair: PairReport
     number: int
@@ -135,7 +135,7 @@ def gated_report(
     headline: str,
     tiles: tuple[tuple[str, str, str], ...] = (),
 ) -> Report:
-    """Return a report whose badge, first line and first sentence are the decision of its gate: exit code, reason."""
+    """Return a report that begins with the decision of its gate; `gate` is the exit code and the reason."""
     code, why = gate
     state = STATES[code]
     first = f"Gate {state}: {why}. Exit code {code}."
@@ -143,7 +143,7 @@ def gated_report(
 
 
 def _claims(pair: PairReport, *, adjusted: bool = False) -> str:
-    """Return what is shown about these cases and about cases like these, unless the gate has said why it is not."""
+    """Return the sentence of the ruling, or an empty text if the reason of the gate already contains it."""
     if pair.ruling.refused and pair.ruling.sentence.removeprefix("refused: ") in pair.gate:
         return ""
     holm = " (adjusted for several comparisons by Holm's method)" if adjusted and pair.ruling.p_value else ""
@@ -207,7 +207,7 @@ def _reasons(report: CompareReport) -> str:
 
 
 def _verdict(pair: PairReport) -> str:
-    """Return the verdict with the remarks that a reader must not overlook."""
+    """Return the verdict with important remarks, such as `control` or `unpaired`."""
     compared = pair.comparison
     remarks = ["control"] if pair.control else []
     remarks += ["unpaired"] if not compared.paired and compared.difference is not None else []

@@ -55,7 +55,7 @@ _MAX_NAMED = 5  # tools in a sentence
 
 
 class ToolPoints(FrozenModel):
-    """The cases that want one tool, before and after, and what changed about it."""
+    """The cases that expect one tool, before and after, and the changes of the tool."""
 
     tool: str
     comparison: Comparison
@@ -70,14 +70,14 @@ class VersionReport(FrozenModel):
     models: tuple[str, ...]
     comparison: Comparison
     ruling: GateJudgement
-    """On all cases together, or on the tools that are decided where all cases together are not."""
+    """The judgement on all cases, or on single tools if only these are decided."""
     gate: str
     exit_code: int
     tools: tuple[ToolPoints, ...]
     advice: str | None = None
-    """The number of cases that would decide, in a sentence."""
+    """A sentence with the number of cases that would decide the comparison."""
     other_changes: tuple[ToolChange, ...] = ()
-    """Changes of tools that no case wants, and of everything that is not a tool."""
+    """Changes of tools that no case expects, and of everything that is not a tool."""
 
 
 def compare_versions(
@@ -85,8 +85,8 @@ def compare_versions(
 ) -> VersionReport:
     """Compare the models that both runs have, over the cases with the same name and prompt.
 
-    Expected calls may differ, because a tool that was renamed is wanted by its new name. `changes` are those of the
-    servers between the two runs. Raises `UsageError` if no model is in both.
+    Expected calls may differ, because a renamed tool is expected under its new name. `changes` are those of the servers
+    between the two runs. Raises `UsageError` if no model is in both.
     """
     ours, theirs = ([spec.name for spec in plan.subjects] for plan in (baseline.plan, candidate.plan))
     models = tuple(name for name in ours if name in theirs)
@@ -152,7 +152,7 @@ def _wanted(case: Case) -> list[str]:
 
 
 def _of_tool(plan: Plan, tool: str, cells: tuple[Cells, Cells]) -> tuple[Cells, Cells]:
-    """Return the cells of the cases that want a tool."""
+    """Return the cells, before and after, of the cases that expect a tool."""
     keys = {_key(case) for case in plan.cases if tool in _wanted(case)}
     before, after = ({key: cell for key, cell in arm.items() if key in keys} for arm in cells)
     return before, after
@@ -178,7 +178,7 @@ def _decision(
 
 
 def _with_decided_tools(overall: Comparison, ruling: GateJudgement, tools: Sequence[ToolPoints]) -> GateJudgement:
-    """Add the tools that the decision does not mention: those that got worse, or better if nothing is shown."""
+    """Return the judgement with single tools: those that got worse, or those that improved if nothing else is shown."""
     worse, better = (
         [one for one in tools if one.ruling.verdict is verdict]
         for verdict in (GateVerdict.REGRESSED, GateVerdict.IMPROVED)
@@ -328,9 +328,9 @@ class TuneReport(FrozenModel):
 
 
 def split_cases(plan: Plan, tool: str, share: float) -> tuple[list[Case], list[Case]]:
-    """Return the cases to choose by and the `share` to confirm by, at random by the seed of the plan.
+    """Split the cases into training cases and the `share` held out for confirmation, at random by the plan's seed.
 
-    Cases that want the tool and others are split separately. Cases of one cluster stay together.
+    Cases that expect the tool and others are split separately. Cases of one cluster stay together.
     """
     units = list(random_order(plan))
     groups = [

@@ -43,7 +43,7 @@ class FollowedComparison:
             yield pair.model_copy(update={"first": self.names[pair.first], "second": self.names[pair.second]})
 
     def add_earlier(self, subject: str, case: str, score: float | None) -> None:
-        """Add a case of an earlier run. Its rounds may have been more or fewer: the score is their mean."""
+        """Add a case of an earlier run. Its mean score stands for every round, as the number of rounds may differ."""
         found = _LOST if score is None else Round(Verdict.RECORDED, score, failed=False)
         for number in range(self.plan.rounds):
             self.decisions.add_round(subject, case, number, found)
@@ -61,7 +61,7 @@ class _FollowedTrial:
 
 
 class FollowedComparisons:
-    """Follow comparisons case by case, and decide which trials are still needed. Callers choose the keys."""
+    """Follow comparisons case by case, and decide which trials are still needed. Callers choose the keys of trials."""
 
     def __init__(self, margin: float | None) -> None:
         self.margin = margin
@@ -76,7 +76,7 @@ class FollowedComparisons:
         return made
 
     def follow(self, key: str, comparison: FollowedComparison, subject: str, case: str) -> None:
-        """Take the trial of a subject on a case into a comparison, under a key of the caller's choice."""
+        """Add the trial of a subject on a case to a comparison, under a key of the caller's choice."""
         self._trials[key] = _FollowedTrial(comparison, subject, case)
 
     def follows(self, key: str) -> bool:
@@ -84,12 +84,12 @@ class FollowedComparisons:
         return key in self._trials
 
     def needs(self, key: str) -> bool:
-        """Tell whether a trial can still decide anything, or is compared with nothing."""
+        """Tell whether a trial must be run: it can still change a decision, or belongs to no comparison."""
         one = self._trials.get(key)
         return one is None or one.comparison.decisions.needs(one.subject)
 
     def save(self, key: str) -> None:
-        """Note that a trial is not run."""
+        """Mark a trial as not needed, so that it is not run."""
         self._trials[key].state = "saved"
 
     def add(self, key: str, records: Iterable[Record]) -> None:

@@ -1,4 +1,4 @@
-"""Compare what one run holds: treatments with no treatment, pairs of a run that ends when decided, and tags of cases.
+"""Compare parts of one run: treatments with no treatment, pairs of a run that ends when decided, and tags of cases.
 
 treatment_effects     each treatment against none, in pairs: does it help, where does it hurt, were its files opened
 describe_comparisons  the pairs of a run that ends when they are decided: verdicts, intervals, and what was saved
@@ -25,7 +25,7 @@ from bakeoff.stats.intervals import ALPHA, TOO_SMALL, Interval, score_interval
 from bakeoff.stats.sequential import PairDecision, SequentialDecision
 
 CellsOf = Callable[[str], Mapping[str, Cell]]
-"""Give a subject's cells by case."""
+"""A function that returns a subject's cells by case."""
 
 _MAX_NAMED = 12
 _MAX_PAIRS = 10  # of groups that are compared
@@ -54,7 +54,7 @@ class Effect(FrozenModel):
 
 
 def by_key(cells: Mapping[str, Cell]) -> Cells:
-    """Return the cells of one run by the keys that comparisons use: its cases have one content each."""
+    """Return the cells of one run under the keys that comparisons use: within a run, an id has one content."""
     return {CaseKey(case): cell for case, cell in cells.items()}
 
 
@@ -285,7 +285,7 @@ def compare_groups(
 
 
 def label_of(key: str, value: str) -> str:
-    """Return a tag as it is shown: `language=python`, or only the word where it has no name."""
+    """Return a tag as it is shown: `language=python`, or the word alone if the tag has no key of its own."""
     return value if _NUMBERED.fullmatch(key) else f"{key}={value}"
 
 
@@ -310,7 +310,7 @@ def scores_by_tag(plan: Plan, cells_of: CellsOf, subjects: Sequence[str]) -> lis
 
 
 def tag_section(plan: Plan, cells_of: CellsOf, subjects: Sequence[str]) -> Section | None:
-    """Describe the scores by tag; None if no tag says anything."""
+    """Describe the scores by tag; None if no tag is informative."""
     shown = subjects[:_MAX_SUBJECTS]
     scores = scores_by_tag(plan, cells_of, shown)
     if not scores:

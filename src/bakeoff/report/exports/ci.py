@@ -52,7 +52,7 @@ def write_junit_of_all(name: str, runs: Iterable[tuple[str, GateDecision | None,
 
 
 def _write_gate(name: str, gate: GateDecision, file: TextIO) -> None:
-    """Write the gate as a test of its own, which fails unless it passed: some programs read nothing else."""
+    """Write the gate as a test case, which fails unless the gate passed: some programs read nothing but tests."""
     failed = int(not gate.passed)
     file.write(f'<testsuite name={_attribute(name)} tests="1" failures="{failed}" errors="0" skipped="0">\n')
     file.write(f'<testcase classname={_attribute(name)} name="gate" time="0">\n')
@@ -61,7 +61,7 @@ def _write_gate(name: str, gate: GateDecision, file: TextIO) -> None:
 
 
 def status_of(verdict: Verdict | None) -> Status:
-    """Return JUnit's word for the verdict of a case. A round that is missing counts like one over the budget."""
+    """Return JUnit's word for the verdict of a case. A missing case is skipped, like one over the budget."""
     if verdict is not None and verdict.ok:
         return "passed"
     if verdict in _FAILED:
@@ -151,7 +151,7 @@ def _attribute(text: str) -> str:
 
 
 MAX_ANNOTATIONS = 10
-"""The number of annotations of each level. GitHub shows no more of one step."""
+"""The largest number of annotations of each level; GitHub shows no more per step."""
 
 _MAX_TEXT_LENGTH = 500
 _COMMAND = re.compile(r"^([ \t]*)(?=::)", re.MULTILINE)
@@ -163,7 +163,7 @@ OUTPUT_FILE = "GITHUB_OUTPUT"
 def annotations(records: RunRecords, places: Mapping[str, tuple[str, int]] | None = None) -> Iterator[str]:
     """Yield an error for each failed trial, a warning for each lost one, and a notice about the rest.
 
-    Cases that pass are left out, also if some of their rounds did not. So are controls, unless there is nothing else.
+    Cases that pass are left out even if some of their rounds failed, and so are controls, unless there is nothing else.
     `places` has the file and line of cases, by name.
     """
     counts: Counter[str] = Counter()
@@ -198,7 +198,7 @@ def write_step_summary(blocks: Blocks, stdout: TextIO, environment: Mapping[str,
 
 
 def write_step_outputs(gate: str, lowest: float | None, environment: Mapping[str, str] = os.environ) -> None:
-    """Append the outputs `gate` and `lowest-score` of a step to the file that GitHub names; nothing without one.
+    """Append the outputs `gate` and `lowest-score` of a step to the file that GitHub names, if there is one.
 
     Raises `UsageError` if that file cannot be written.
     """
@@ -295,7 +295,7 @@ def write_ci_outputs(
     stream: TextIO | None = None,
     environment: Mapping[str, str] = os.environ,
 ) -> tuple[Path, ...]:
-    """Write the outputs and return their paths. GitHub also reads stderr, and stdout may have to be JSON."""
+    """Write the outputs and return their paths. They go to stderr by default, because stdout may have to be JSON."""
     if not outputs or not runs:
         return ()
     stream = stream or sys.stderr

@@ -53,7 +53,7 @@ class Field:
 
 
 class _TrialRow(NamedTuple):
-    """Hold what a row is made of."""
+    """The data that a row is made of."""
 
     run: str
     record: Record

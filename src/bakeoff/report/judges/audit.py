@@ -127,7 +127,7 @@ def audit_judge(
 
 
 def usual_cut(plan: Plan) -> float:
-    """Return the threshold of the plan or, if all its cases share one, theirs; else one half."""
+    """Return the threshold of the plan, or else the one that all its cases share, or else 0.5."""
     rules = {case.pass_rule.threshold for case in plan.cases if case.pass_rule is not None}
     own = rules.pop() if len(rules) == 1 else None
     return next((cut for cut in (plan.threshold, own) if cut is not None), _USUAL_CUT)
@@ -144,7 +144,7 @@ def _groups(found: Judgements, scorer: str, cut: float) -> list[LabelledGroup]:
 
 
 def _group(passed: bool, trials: Sequence[JudgedTrial]) -> LabelledGroup:
-    """Count labels by their weights; they count for fewer where the weights are unequal (Kish)."""
+    """Count labels by weight. Unequal weights make them count as fewer labels (Kish)."""
     labelled = [(trial.label, trial.weight) for trial in trials if trial.label is not None]
     total, squares = fsum(weight for _, weight in labelled), fsum(weight**2 for _, weight in labelled)
     size = total**2 / squares if labelled else 0.0

@@ -55,7 +55,7 @@ class Judgement:
 
     @property
     def place(self) -> tuple[str, str]:
-        """Return the key of the answer that was judged: a label counts only for this very answer."""
+        """Return the key of the answer that was judged: a label counts only for exactly this answer."""
         return self.attempt_key, self.answer or ""
 
 

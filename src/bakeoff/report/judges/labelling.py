@@ -28,7 +28,7 @@ from bakeoff.storage.labels import Choice, Label, answer_digest, read_labels
 from bakeoff.storage.run_folder import RunFolder, run_folders
 
 LABELS_PER_SUBJECT = 30
-"""The labels of each subject that a person is asked for, unless another number is."""
+"""The number of labels per subject that a person is asked for by default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +48,14 @@ class SampledAnswer:
         return self.record.transcript.output if self.record.transcript else None
 
     def labelled(self, time: float, labeller: str, label: Choice | None, note: str = "") -> Label:
-        """Return what one person says of it; None takes an earlier label back."""
+        """Return one person's label of the answer. The label None withdraws an earlier one."""
         drawn = {name: getattr(self, name) for name in ("scorer", "answer", "judged", "stratum", "size")}
         trial = {name: getattr(self.record, name) for name in ("case", "subject", "round", "attempt_key")}
         return Label(time=time, labeller=labeller, label=label, note=note, **drawn, **trial)
 
 
 def read_judgements(folder: RunFolder, plan: Plan, scorer: str | None = None) -> Judgements:
-    """Read the judged trials of a run; `scorer` may name one that does not say that it is a judge."""
+    """Read the judged trials of a run; `scorer` can name a judge that is not marked as one."""
     labels = read_labels(folder.labels_file)
     found = Judgements(plan, labels, also=scorer)
     for record in folder.latest_records(plan):
@@ -99,7 +99,7 @@ def _judge_name(judge: tuple[str, str]) -> str:
 
 
 def judge_of(found: Judgements, plan: Plan, wanted: str | None, run: str) -> str:
-    """Return the name of the judge to look at: `wanted`, or the only judge of the run if that is None.
+    """Return the name of the judge to use: `wanted` or, if that is None, the only judge of the run.
 
     Raises `UsageError` if `wanted` has scored nothing, or if the run has no judge or several.
     """
@@ -168,7 +168,7 @@ async def ask_again(
     """Ask a judge several times about the answers of records. Nothing in the run changes.
 
     Args:
-        judge: The judge. One that asks a model asks it `times` times for each score by itself.
+        judge: The judge. A `ModelJudge` is called once, because it repeats its question itself.
         scorer: The name of its scores.
         plan: The plan of the run.
         records: The records of the answers.

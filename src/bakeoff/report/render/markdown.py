@@ -102,7 +102,7 @@ def _count(blocks: Blocks) -> Counter[str]:
 
 
 def code_span(text: str, *, in_table: bool = False) -> str:
-    """Return untrusted text on one line, shown as it is and interpreted as nothing."""
+    """Return untrusted text as a code span on one line, in which Markdown interprets nothing."""
     shown = visible(text, MAX_QUOTE_LENGTH)
     if not shown.strip():
         return "–"

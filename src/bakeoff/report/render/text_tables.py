@@ -1,7 +1,7 @@
-"""Fit tables to the width of a terminal, without importing what draws them.
+"""Fit tables to the width of a terminal, without importing rich.
 
-Names and denominators are never left out. If the width is too small, drawings go first, then texts become short, then
-columns go in the order of `Column.drop`. Losses that disappear that way are listed below the table.
+Names and denominators are never left out. If the width is too small, drawings are dropped first, then texts are
+shortened, then columns are dropped in the order of `Column.drop`. Losses in dropped columns are listed below the table.
 """
 
 import io

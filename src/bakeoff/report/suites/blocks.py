@@ -31,7 +31,7 @@ from bakeoff.stats.intervals import Interval
 from bakeoff.storage.ledger import describe
 
 WORST = 3
-"""Cases of a suite that the summary names."""
+"""The number of the worst cases of a suite that the summary names."""
 
 _MAX_WORST = 15
 _COUNTS = (

@@ -113,7 +113,7 @@ class EvalFile(FrozenModel):
 
     @property
     def planned(self) -> Ledger:
-        """Return the ledger, counted again from the cases. A file that contradicts itself, or has none, has no end."""
+        """Return the ledger, counted again from the cases. It is incomplete if the file contradicts it or lacks it."""
         outcomes, said = self.outcomes, self.ledger
         shards = said.shards if said else None
         found = summary_of(SuiteTallies.of(outcomes), complete=self.complete, shards=shards)
@@ -278,7 +278,7 @@ _MAX_NAME_LENGTH = 300
 
 
 class EvalFileReader:
-    """Reads files that `--eval-json` or `bakeoff merge` wrote."""
+    """Read files that `--eval-json` or `bakeoff merge` wrote."""
 
     what = "an eval file (.json, from pytest --eval-json)"
 
@@ -374,7 +374,7 @@ def _places(outcomes: Sequence[EvalOutcome]) -> list[tuple[str, str]]:
 
 
 def case_ids(outcomes: Sequence[EvalOutcome], *, common: bool = False) -> list[str]:
-    """Name each case by its node id, with a number from the second eval of one test on.
+    """Name each case by its node id, with a number from the second eval of the same test on.
 
     With `common`, leave out the parameters that tell subjects apart, so that all subjects have the same cases.
     """

@@ -54,7 +54,7 @@ def write_html(outcomes: Sequence[EvalOutcome], summary: SuitesSummary, target: 
 
 
 def write_step(summary: SuitesSummary, redact: Redact, environment: Mapping[str, str]) -> str:
-    """Write summary and outputs of a GitHub step; return a note about it, which is empty."""
+    """Write the summary and the outputs of a GitHub step. Return an empty note, because there is no file to name."""
     blocks = step_blocks(summary, list(map(redact, not_passed(summary))))
     write_step_summary(list(blocks), StringIO(), environment)
     scores = [one.score for one in summary.suites.values() if one.score is not None]

@@ -1,4 +1,4 @@
-"""From outcomes to the numbers of a suite, each with its denominator. The unit is the case, never the round.
+"""Compute the numbers of a suite from outcomes, each with its denominator. The unit is the case, never the round.
 
 Outcomes are read once and not kept: a session may have more of them than fit in memory.
 """
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 
 Redact = Callable[[EvalOutcome], EvalOutcome]
-"""Return an outcome as it may be written to a file."""
+"""A function that returns an outcome without secrets, fit to be written to a file."""
 
 MAX_WORST = 50
-"""Cases of a suite that are kept by name."""
+"""The number of a suite's worst cases that are kept by name."""
 
 MAX_NOT_PASSED = 20
-"""Cases that failed, and cases that could not be judged, that are kept whole."""
+"""The number of failed cases, and of cases that could not be judged, that are kept whole."""
 
 _MAX_WHY_LENGTH = 200
 
@@ -61,7 +61,7 @@ class SuiteNumbers(FrozenModel):
 
     @property
     def judged(self) -> int:
-        """Return the cases that passed or failed."""
+        """Return the number of cases that passed or failed."""
         return self.passed + self.failed
 
 

@@ -72,9 +72,9 @@ def item_line(nodeid: str, word: str, outcomes: Sequence[EvalOutcome], width: in
 
 
 def detail_lines(outcomes: Sequence[EvalOutcome], place: str, width: int | None) -> Iterator[tuple[str, bool]]:
-    """Yield the lines of a test under `-v`, each with whether it tells a failure.
+    """Yield the lines of a test under `-v`, each with True if it reports a failure.
 
-    They have its place, and of each round the tool calls, nested under their parents, the scores and the output.
+    They show its place and, for each round, the tool calls (nested under their parents), the scores and the output.
     """
     lines = [(f"    {visible(place, _MAX_ARGUMENTS_LENGTH)}", False), *chain.from_iterable(map(_details, outcomes))]
     for line, wrong in lines:

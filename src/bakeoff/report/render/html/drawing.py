@@ -1,4 +1,4 @@
-"""Compute the places of marks, ticks and labels on a plot. The templates only write them down."""
+"""Compute the places of marks, ticks and labels on a plot, which the templates then draw."""
 
 import math
 from collections.abc import Sequence
@@ -44,7 +44,7 @@ class Spot:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """Everything that the template of a plot writes down, in units of its view box."""
+    """Everything that the template of a plot draws, in units of its view box."""
 
     across: "Scale"
     up: "Scale"
@@ -181,7 +181,7 @@ def _ticks(scale: Scale, unit: Unit, most: int) -> list[float]:
 def _spots(
     plot: Plot, across: Scale, up: Scale, labels: Sequence[str], *, always: bool = False
 ) -> tuple[Spot, ...] | None:
-    """Return the marks with their labels, or None if a label has no free place, unless they are wanted `always`."""
+    """Return the marks with their labels; None if a label has no free place, unless `always` is set."""
     taken: list[tuple[float, float, float, float]] = [
         (across(point.x) - 7, up(point.y) - 7, across(point.x) + 7, up(point.y) + 7) for point in plot.points
     ]

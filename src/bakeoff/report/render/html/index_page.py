@@ -266,7 +266,7 @@ def write_index(
 
 
 def index_rows(entries: Iterable[IndexEntry], served: ServedPages) -> dict[str, Any]:
-    """Return rows that replace those of an open page."""
+    """Return rows that replace those of a page that is open in a browser."""
     shown = _IndexRow(served)
     for entry in entries:
         shown.add(entry)
@@ -379,7 +379,7 @@ def run_overviews(results: Path) -> list[dict[str, Any]]:
 
 
 _QUICKLY_RANKED = 32_000_000
-"""The bytes of all journals up to which each run updates the leaderboard; `bakeoff build` always does."""
+"""The total size of journals, in bytes, up to which each run updates the leaderboard; `bakeoff build` always does."""
 
 
 def write_page_of(source: Source, target: Path | None, *, parts: Parts) -> Path:

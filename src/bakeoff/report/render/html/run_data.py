@@ -49,7 +49,7 @@ class Bill:
     writes: int = 0
 
     def add(self, record: Record, price: Price | None) -> None:
-        """Add the requests of a trial; without a price, only the tokens of the cache count."""
+        """Add the requests of a trial; without a price, only count the tokens of the cache."""
         steps = record.transcript.steps if record.transcript else ()
         requests = [step.usage for step in steps if step.usage.tokens]
         if not requests:
@@ -141,7 +141,7 @@ class RunData:
         self._prices: dict[str, Price | None] = {}
 
     def take_entries(self, entries: Iterator[Entry], sink: Sink) -> None:
-        """Take the record that counts for each trial, newest first, and count everything else."""
+        """Collect the latest record of each trial from entries that come newest first, and count everything else."""
         seen = bytearray(self.plan.size)
         for entry in entries:
             if isinstance(entry, JournalMark):

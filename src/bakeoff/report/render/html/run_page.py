@@ -181,9 +181,10 @@ def gates(data: RunData) -> Section | None:
 
 
 def failures(data: RunData, gate: str = "") -> Section:
-    """Group the trials that did not pass by their reason. Controls fail on purpose: they are listed if alone.
+    """Group the trials that did not pass by their reason.
 
-    If a gate did not pass, do not say that all is well.
+    Controls fail on purpose, so they are listed only if there are no other subjects. If a gate did not pass, the
+    section does not say that all is well.
     """
     only_controls = not data.summary.judged
     found = {kind: count for kind, count in data.failures.items() if only_controls or not kind.control}
@@ -276,10 +277,10 @@ def _spec(what: str, spec: SubjectSpec | ScorerSpec) -> Block:
 
 
 DRAWN_CELLS = 2_000
-"""The number of cells above which a matrix is drawn only where it is visible."""
+"""The number of cells above which a page draws only the visible part of a matrix."""
 
 MAX_LISTED = 20_000
-"""A page lists so many trials that passed and so many that did not, of a run the newest. Its totals count all."""
+"""The most trials that a page lists of those that passed, and of those that did not: the newest. Totals count all."""
 
 VERDICTS = tuple(Verdict)
 ANSWERS = get_args(Answers)
@@ -339,7 +340,7 @@ class TrialTable:
             trial: its index in the plan.
             record: its record, of which only numbers and the reason are kept.
             chunk: the number of the chunk that holds the whole record.
-            place: of the record in that chunk.
+            place: the index of the record in that chunk.
             picture: the number of its picture, or why it has none.
         """
         value, spent = record.value, record.used
