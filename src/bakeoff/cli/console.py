@@ -74,7 +74,7 @@ def can_ask() -> bool:
 
 @contextmanager
 def results_alone_on_stdout() -> Iterator[None]:
-    """Show what subjects and scorers print on stderr, with control characters made visible."""
+    """Redirect what subjects and scorers print to stderr, with control characters made visible."""
     said = io.TextIOWrapper(io.BufferedWriter(_Notices()), "utf-8", "replace", line_buffering=True)
     with said as printed, redirect_stdout(printed):
         yield

@@ -122,10 +122,10 @@ def command(group: typer.Typer, name: str) -> Callable[[_Function], _Function]:
 
 
 class LazyCommand(TyperCommand):
-    """Stand for a command or group until it is used: the list of commands needs only its name and one line of help.
+    """A placeholder for a command or group, imported when it is used. Until then, a name and a line of help suffice.
 
-    `home` is the module that has it, imported when the command is used. The command is that of the same name in the
-    module's `app` or, in `module:attribute`, in another group; without one of this name, it is the group itself.
+    `home` is the module to import. The command of the same name is taken from the module's `app` or, if `home` is
+    `module:attribute`, from that group. If the group has no such command, the placeholder stands for the group itself.
     """
 
     home: ClassVar[str]
@@ -179,7 +179,7 @@ def split_help(text: str) -> tuple[str, str | None]:
 
 
 def first_sentence(text: str) -> str:
-    """Return what a list of commands shows of a help text. Unlike typer's own choice, it is never cut."""
+    """Return the first sentence of a help text for the list of commands. Unlike typer's own choice, it is never cut."""
     return re.split(r"(?<=[.?]) ", " ".join(text.partition("\n\n")[0].split()), maxsplit=1)[0]
 
 

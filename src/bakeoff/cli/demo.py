@@ -68,7 +68,7 @@ class DemoResult:
 def demo_parts(results: Path, *, with_model: bool, with_node: bool) -> dict[str, list[str]]:
     """Return the questions of the demo, and the command that answers each. The first word is a module.
 
-    Where there is no model, controls show what they can.
+    Without a model, only the parts that controls can answer are left.
     """
     files = results / "demo"
     models = ["--model", "local:smollm2"] if with_model else []

@@ -193,11 +193,11 @@ class PrintFlags(Flags):
 
     @property
     def prints_table(self) -> bool:
-        """Return True if the table goes to stdout: nothing else does."""
+        """Return True if the table is printed to stdout, because nothing else is."""
         return self.output is not None or not (self.as_json or self.markdown)
 
     def check(self) -> None:
-        """Raise an error if what is asked for cannot be written."""
+        """Raise an error if a requested output cannot be written."""
         if self.as_json and self.markdown:
             raise UsageError("--json and --markdown both print to stdout: use only one of them")
         if self.output is None:
@@ -229,7 +229,7 @@ class OutputFlags(PrintFlags):
     github: bool = flag(False, "Also write GitHub annotations and a step summary.")
 
     def check(self) -> None:
-        """Raise an error if what is asked for cannot be written."""
+        """Raise an error if a requested output cannot be written."""
         super().check()
         if self.junit is not None:
             self.outputs()
@@ -249,7 +249,7 @@ class EndingFlags(OutputFlags):
     exit_zero: ExitZero = False
 
     def check(self) -> None:
-        """Raise an error if what is asked for cannot be written or understood."""
+        """Raise an error if a requested output cannot be written, or an option cannot be understood."""
         super().check()
         if self.allow_undecided != _ALL_DECIDED:
             allowed_in(self.allow_undecided)

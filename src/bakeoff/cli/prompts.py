@@ -107,7 +107,7 @@ def _ask(question: Question, more: KeyBindings | None = None) -> Any:
 
 
 def _long_list_keys(control: InquirerControl) -> KeyBindings:
-    """Return keys for lists of hundreds of choices: what questionary lacks, or does by accident."""
+    """Return key bindings for lists of hundreds of choices: keys that questionary lacks, and none for harmful ones."""
     keys = KeyBindings()
 
     @keys.add(Keys.ControlU, eager=True)
@@ -117,7 +117,7 @@ def _long_list_keys(control: InquirerControl) -> KeyBindings:
     @keys.add(Keys.Tab, eager=True)
     @keys.add(Keys.ControlA, eager=True)
     def nothing(_: KeyPressEvent) -> None:
-        """Ignore these keys: they would select every model there is."""
+        """Ignore these keys, which would select every model in the list."""
 
     @keys.add(" ", eager=True)
     def toggle(_: KeyPressEvent) -> None:

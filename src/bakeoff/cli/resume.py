@@ -97,7 +97,7 @@ def rescore_run(*, run: RunName = "latest", flags: RescoreFlags, ending: EndingF
 
 
 def _refuse_changed_code(plan: "Plan") -> None:
-    """Raise UsageError if a function or a script is another one than when the run began: no run may mix the two."""
+    """Raise UsageError if the code of a function or script has changed since the run began."""
     specs: tuple[SubjectSpec | ScorerSpec, ...] = (*plan.subjects, *plan.every_scorer)
     for spec in specs:
         if spec.revision and _revision_now(spec) not in (None, spec.revision):
@@ -124,7 +124,7 @@ def tell_of_signature(folder: "RunFolder") -> None:
 
 
 def results_of(folder: "RunFolder", given: Path) -> Path:
-    """Return the folder of results that a run lies in: its path or address may name another than `--results`."""
+    """Return the results folder that a run lies in. If the run was named by a path, it may not be `--results`."""
     found = folder.path.parent.parent
     return given if folder.path.parent.name != "runs" or found.resolve() == given.resolve() else found
 

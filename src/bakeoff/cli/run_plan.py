@@ -122,7 +122,7 @@ class EndedRun:
         return CiRun(self.run.folder, self.run.plan, self.door.places(self.run.plan) if ending.github else {}, gate)
 
     def kept_with_gate(self, ending: EndingFlags) -> RunFolder:
-        """Return the run, at whose end a gate is kept that the user set or that is undecided: pages show it."""
+        """Return the run's folder, after recording its gate for pages if the user set it or it is undecided."""
         folder, decision = self.run.folder, self.gate(ending)
         last, is_set = next(folder.newest_first(), None), ending.fail_under is not None
         kept = (is_set or decision.state is GateState.UNDECIDED) and store_of(self.run.options.results) is None
@@ -134,7 +134,7 @@ class EndedRun:
         return FinishedRunFolder(folder.path)
 
     def gate_to_print(self, ending: EndingFlags, *, first: bool = False) -> str:
-        """Return the gate's lines: the first if the user set it, and the last if it did not pass."""
+        """Return the gate's text: in the `first` place if the user set a gate, in the last also if it did not pass."""
         decision, is_set = self.gate(ending), ending.fail_under is not None or ending.allow_undecided != "0"
         is_told = is_set or (not first and decision.state is not GateState.PASSED)
         return str(decision) if is_told and not self.interrupted else ""
@@ -338,9 +338,9 @@ _MAX_LINE_LENGTH = 1000
 
 
 def trusted_plan(folder: RunFolder, *, trust: bool, doing: str) -> Plan:
-    """Return the plan of a run that is about to run what its plan names.
+    """Return the plan of a run whose code is about to be executed, if the user trusts it.
 
-    If this user did not start it with this plan, here, ask in a terminal and raise UsageError elsewhere. `doing` names
+    If this user did not start the run here with this plan, ask on a terminal; elsewhere raise UsageError. `doing` names
     the command for the message.
     """
     data = folder.read_plan_bytes()  # once: what is checked is what is run

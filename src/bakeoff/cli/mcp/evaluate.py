@@ -132,9 +132,9 @@ def _parted(suites: "Sequence[SelectedSuite]", selection: SelectionFlags) -> "li
 def _run_each(
     suites: "Sequence[SelectedSuite]", wrong: dict[Path, str], ending: EndingFlags, *, alone: bool
 ) -> "dict[Path, EndedRun]":
-    """Run the suites one after the other, until someone stops it. Tables of several stand below their files.
+    """Run the suites one after another until interrupted. With several, each table is below the name of its file.
 
-    A suite whose servers fail is left out. One whose expected calls are impossible is added to `wrong`.
+    A suite whose servers fail is left out. A suite whose expected calls are impossible is added to `wrong`.
     """
 
     from bakeoff.cli.run_plan import check_plan, run_checked

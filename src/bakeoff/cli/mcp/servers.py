@@ -1,4 +1,4 @@
-"""Implement `bakeoff mcp list`, `snapshot` and `diff`, and find the servers that these are about."""
+"""Implement `bakeoff mcp list`, `snapshot` and `diff`, and find the servers that they use."""
 
 import asyncio
 import json
@@ -250,13 +250,13 @@ def diff(
 
 
 def write_json(file: Path, value: object) -> None:
-    """Write a file for others, and say so."""
+    """Write a value as a JSON file that other users may read, and report it."""
     write_atomically(file, (json.dumps(value, indent=2) + "\n").encode(), PUBLIC)
     say(f"wrote {file}")
 
 
 def _beside_configuration(servers: DirectFlags) -> Path:
-    """Return the usual place: beside the configuration, or here if servers are named directly."""
+    """Return the usual path of a snapshot: beside the configuration, or here if servers are named directly."""
 
     from bakeoff.doors.mcp.suites import find_configs
     from bakeoff.mcp.snapshot import SNAPSHOT_NAME
