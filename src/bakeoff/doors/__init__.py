@@ -59,7 +59,7 @@ class DoorResults:
 
 
 class Door:
-    """Tell commands how a door treats its runs. This class serves plans that no door made."""
+    """The interface through which commands use a door. This base class serves plans that no door made."""
 
     pages = False
     """If true, each run writes its page and the index at its end."""
@@ -71,7 +71,7 @@ class Door:
         return default_registry()
 
     def named_registry(self, plan: "Plan", options: "RunOptions") -> "Registry":
-        """Return the registry with a name, by which other processes build it from the plan and the options."""
+        """Return the registry, with the name by which other processes build it again from the plan and the options."""
         return self.registry(plan, options).built_by(f"{__name__}:registry_of")
 
     def options(self, plan: "Plan", options: "RunOptions") -> "RunOptions":  # noqa: ARG002
@@ -93,7 +93,7 @@ class Door:
         return None
 
     def illustrate(self, run: FinishedRun, say: Callable[[str], None]) -> None:
-        """Add to the run folder what only pages show. It changes no verdict; its problems are printed as notes."""
+        """Add files that only pages show to the run folder. No verdict changes, and problems are printed as notes."""
 
     def finish(self, run: FinishedRun) -> DoorResults:  # noqa: ARG002
         """Write the door's own files, and judge the run where the door has a rule of its own."""

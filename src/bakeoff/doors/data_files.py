@@ -16,11 +16,11 @@ from bakeoff.errors import UsageError
 MAX_FILE_SIZE = 256 * 1024 * 1024
 
 PlacedValue = tuple[str, Any]
-"""A value after its place, as `file:line`."""
+"""A place, as `file:line`, and the value there."""
 
 
 def placed_rows(file: Path) -> Iterator[PlacedValue]:
-    """Yield what a file has for each row, with its place. A row that cannot be read is a `UsageError`.
+    """Yield each row of a file with its place. The value of a row that cannot be read is a `UsageError`.
 
     Raises `UsageError` for a file that cannot be read to its end.
     """

@@ -116,7 +116,7 @@ def unreadable(source: str, error: ValidationError, skip: tuple[int | str, ...] 
 
 
 def noted_by(record: Record, scorer: str, key: str, kind: type[Noted]) -> Noted | None:
-    """Return what our scorer of this name has noted under a key; None if there is nothing, or nothing of ours."""
+    """Return what a scorer of ours noted under a key; None if there is nothing, or it does not fit `kind`."""
     for score in record.scores:
         if score.name == scorer and key in score.metadata:
             with suppress(ValidationError):  # not written by our scorer

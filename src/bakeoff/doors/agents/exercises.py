@@ -56,7 +56,7 @@ def is_shown(name: str, declared: Collection[str]) -> bool:
 
 
 def is_private(name: str) -> bool:
-    """Tell whether a file is in a place of the track or of a tool, whatever the exercise declares."""
+    """Tell whether a file is in a folder that belongs to the track or to a tool, whatever the exercise declares."""
     folders = PurePosixPath(name).parts[:-1]
     return any(part.startswith(".") or part in PASSED_OVER for part in folders)
 
@@ -152,7 +152,7 @@ def find_exercises(root: Path | None, wanted: Sequence[str] = ()) -> FoundExerci
     Args:
         root: The checkout of a track, or one exercise in it; None for the bundled tracks. Those of compiled languages
             and of JavaScript are found only by their names.
-        wanted: What `--exercise` says: names, joined by commas or not, how many, or `all`; empty for the usual ones.
+        wanted: The values of `--exercise`: names, also joined by commas, a number, or `all`; empty for the usual ones.
     """
     if root is None:
         known, asked = _discover(bundled_folder()), {part.strip() for text in wanted for part in text.split(",")}
@@ -378,7 +378,7 @@ def _examples(files: Mapping[str, str]) -> list[str]:
 
 
 def _notes(track: Path | None) -> dict[str, str]:
-    """Return the track's notes to agents. One file may be a copy of the other."""
+    """Return the track's notes to agents. A file with the same text as another is left out."""
     notes: dict[str, str] = {}
     for path in [track / name for name in _NOTES] if track else []:
         try:

@@ -64,7 +64,7 @@ class ExercisesRequest(FrozenModel):
     show_progress: bool = False
 
     def settings(self) -> dict[str, JsonValue]:
-        """Return what a plan keeps of the request besides its cases and subjects."""
+        """Return the settings of the plan: the parts of the request that are not in its cases or subjects."""
         settings: dict[str, JsonValue] = {"show_progress": self.show_progress}
         if self.exercises is None:
             return {**settings, ORIGIN: {"checkout": "bundled", "commit": f"bakeoff {__version__}"}}
@@ -74,7 +74,7 @@ class ExercisesRequest(FrozenModel):
 
 
 def _checkout(folder: Path) -> Path:
-    """Return the whole track that a folder belongs to: its history also holds the examples."""
+    """Return the whole track that a folder belongs to, which is hidden because its history also holds the examples."""
     for part in (folder, folder.parent):  # all exercises, or one of them
         track = part.parent.parent
         if part.parts[-2:] == ("exercises", "practice") and ((track / "config.json").is_file() or track.name in TRACKS):
@@ -227,7 +227,7 @@ def _listed(names: Sequence[str]) -> str:
 
 @cache
 def _versions(track: Track) -> str:
-    """Return the versions, in parentheses, of what runs the tests; nothing for a track that a command tests."""
+    """Return the versions of the programs that run the tests, in parentheses; empty for tracks tested by a command."""
     if track.runner == "command":
         return ""
     found = [f"Python {platform.python_version()}"]
@@ -292,7 +292,7 @@ def _cheats(attack: str, exercises: Sequence[Exercise], request: ExercisesReques
 
 
 def _axes(name: str, request: ExercisesRequest, agents: Mapping[str, AgentDefinition]) -> Iterator[SubjectSpec]:
-    """Return an agent with each model and provider of the request, or with its own if the request names none."""
+    """Yield an agent with each model and provider of the request, or with its own if the request names none."""
     agent = agents[name]
     for option, values in (("--model", request.models), ("--provider", request.providers)):
         unfit = [

@@ -65,9 +65,9 @@ class ExerciseOutcome(FrozenModel):
 
 
 async def score_exercise(case: GradedCase, given: ScoreInput) -> Score:
-    """Score what an agent left: 1 if it ended well and every test passes, 0 otherwise.
+    """Score an agent's solution: 1 if the agent ended well and every test passes, 0 otherwise.
 
-    The original tests run on it in a second pristine copy.
+    The original tests run on the solution in a second, pristine copy.
     """
     agent = agent_run_in(given.transcript)
     answer = accepted_files(case, given.artefacts)
@@ -92,7 +92,7 @@ async def score_exercise(case: GradedCase, given: ScoreInput) -> Score:
 
 
 def accepted_files(case: GradedCase, artefacts: Mapping[str, str]) -> dict[str, str]:
-    """Return the files that go into grading: declared solution files, and new sources of harmless names."""
+    """Return the files that go into grading: declared solution files, and new sources with harmless names."""
     solution = case.settings.solution
     return {name: text for name, text in artefacts.items() if name in solution or _is_new_source(name, case)}
 
@@ -184,7 +184,7 @@ _MAX_LENGTH = 6000  # characters that an agent is shown
 
 
 def try_tools(case: Case, resources: Mapping[str, Any]) -> tuple[Tool, ...]:
-    """Return the tool that tests what an agent left. It does not mention hidden tests."""
+    """Return the tool that tests the agent's present solution. It does not mention hidden tests."""
     graded = graded_case(case).shown
 
     async def test(arguments: Mapping[str, JsonValue]) -> JsonValue:

@@ -98,14 +98,14 @@ def edits_in(patch: str) -> dict[str, FileEdit]:
 
 
 def _is_foreign(name: str, case: GradedCase) -> bool:
-    """Tell whether a file is not the agent's: part of the exercise, or one that tests and tools might read."""
+    """Tell whether a file is not the agent's to change: part of the exercise, or read by tests or tools."""
     if name in case.settings.solution or name.endswith("/"):
         return False
     return name in case.files or is_protected_name(name) or matches(name, _REPORTS)
 
 
 def _kind(name: str, edit: FileEdit | None, case: GradedCase, agent: AgentRun) -> str | None:
-    """Return how a change could have affected the grading, or None if we know of no way."""
+    """Return how a change could have affected the grading, or None if no way is known."""
     if name in case.settings.tests:
         harmless = name not in agent.refused and (edit is None or _only_adds(edit))
         return None if harmless else "changed the tests"

@@ -111,7 +111,7 @@ class ComponentsDoor(Door):
 
 
 def _records_of_file(name: str, plan: Plan, records: Sequence[Record], result: "ComponentsResult") -> "RecordsInMemory":
-    """Give the page of a result file the records of its subject and round, as a run of their own."""
+    """Return a reader of the records of a result file, which are those of one subject and round of the run."""
     from bakeoff.report.readers import Description, RecordsInMemory
 
     added = result.bakeoff

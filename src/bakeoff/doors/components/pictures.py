@@ -1,4 +1,4 @@
-"""Take a picture of each component of a run. What was graded is not graded again, and no record changes."""
+"""Take a picture of each component of a run. Nothing is graded again, and no record changes."""
 
 import asyncio
 import os

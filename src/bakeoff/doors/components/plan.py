@@ -19,7 +19,7 @@ from bakeoff.plan import CONTROLS, Case, Grading, Limits, Plan, ScorerSpec, Subj
 from bakeoff.toolchains.tracks import starts_processes
 
 JOINED = " + "
-"""Stands between the servers of one value of --mcp."""
+"""The separator of the servers in one value of --mcp."""
 
 
 PICTURES = "pictures"
@@ -47,7 +47,7 @@ class ComponentsRequest(FrozenModel):
     max_tokens: PositiveInt | None = None
 
     def settings(self) -> dict[str, JsonValue]:
-        """Return what a plan keeps of the request besides its cases and subjects."""
+        """Return the settings of the plan: the parts of the request that are not in its cases or subjects."""
         usual: dict[str, JsonValue] = {
             "test_tool": self.test_tool,
             "pricing": self.pricing,
@@ -85,7 +85,7 @@ _MORE_TESTS = "Further tests of the same kind, which are not shown, count too."
 _USUAL = ComponentsRequest()
 _OPTIONS = {"only": "suite", "models": "model", "treatments": "with"}  # where they are not called like the fields
 IN_TURN = "in-turn"
-"""The attack of `cheat` without a name: another one for each suite."""
+"""The attack of a `cheat` without a name, which uses another attack for each suite."""
 
 
 def build_plan(request: ComponentsRequest, suites: Sequence[ComponentSuite]) -> Plan:
@@ -217,7 +217,7 @@ def _servers_of(configuration: str) -> dict[str, ServerSpec]:
 
 
 def _options(request: ComponentsRequest, model: str, servers: list[str]) -> dict[str, JsonValue]:
-    """Return only the options that differ from the subject's defaults: an option left out changes no key."""
+    """Return only the options that differ from the subject's defaults, because each given option changes the keys."""
     local = parse_model_name(model).provider == "local"
     given: dict[str, JsonValue] = {
         "max_steps": request.max_steps or (_LOCAL_STEPS if local else _STEPS),

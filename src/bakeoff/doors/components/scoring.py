@@ -94,7 +94,7 @@ _TEST = (
     "Use it to check your work, and correct it before you call ResultWrite."
 )
 MAX_LENGTH = 500_000
-"""Characters of one component. A longer one is a mistake, and every copy of it would have to be kept."""
+"""The longest component, in characters. A longer one is a mistake, and every copy of it would have to be kept."""
 
 
 def component_tools(case: Case, resources: Mapping[str, Any], *, test_tool: bool) -> tuple[Tool, ...]:
@@ -152,7 +152,7 @@ def _content(tool: str, arguments: Mapping[str, JsonValue]) -> str:
 async def check_servers(plan: Plan, servers: Sequence[Sequence["ServerSpec"]] = ()) -> None:
     """Start every MCP server of a plan before any model is asked. Raise one error with all problems.
 
-    `servers` are those that were asked for, in case that no subject of the plan uses them.
+    `servers` are started instead if no subject of the plan uses a server.
     """
     from bakeoff.mcp import McpHub
     from bakeoff.mcp.servers import with_variables

@@ -167,12 +167,12 @@ def _problems(path: Path, text: str, error: ValidationError) -> Iterator[str]:
 
 
 def present_of(directory: Path, names: tuple[str, ...]) -> str | None:
-    """Return the first of some names that a file of the folder has."""
+    """Return the first of these names that is a file in the folder."""
     return next((name for name in names if (directory / name).is_file()), None)
 
 
 def text_of(path: Path) -> str:
-    """Return the text of a file of a suite. Raise `Unusable` where it has none."""
+    """Return the text of a file of a suite. Raise `Unusable` if it cannot be read as text."""
     return read_text(path, _MAX_SIZE, kind=Unusable).replace("\r\n", "\n")
 
 

@@ -190,7 +190,7 @@ class CaseEntry(FrozenModel):
 SOURCES = ("file", "dataset", "function")
 OF_A_SOURCE = ("split", "columns", "limit")
 OF_A_CASE = ("name", "input", "vars", "expected", "scorers", "threshold")
-"""The keys that make no sense where cases come from elsewhere. `tags` are added to each of its cases."""
+"""The keys that an entry with a source of cases must not have. Its `tags` are added to each case of the source."""
 
 
 class LimitsConfig(FrozenModel):

@@ -48,7 +48,7 @@ class EvalPlanSettings(FrozenModel):
 
 
 def settings_of(plan: Plan) -> EvalPlanSettings:
-    """Return what a plan keeps of the configuration besides its cases and subjects."""
+    """Return the settings of a plan: the parts of the configuration that are not in its cases or subjects."""
     try:
         return EvalPlanSettings.model_validate(plan.settings)
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""Read the deterministic parts of a `promptfooconfig.yaml`. What is not understood is named, and never run."""
+"""Read the deterministic parts of a `promptfooconfig.yaml`. Other parts are reported, and never run."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -29,7 +29,7 @@ _NOT_RUN = "is code, which is not run"
 
 @dataclass(frozen=True, slots=True)
 class Usual:
-    """Hold the own and default values of a test, each assertion with its key and the notes of its file."""
+    """The values of a test together with its defaults, and each assertion with its key and the notes of its file."""
 
     vars: Mapping[str, Any] = field(default_factory=dict)
     asserted: "tuple[tuple[Key, Any, Notes], ...]" = ()
@@ -55,7 +55,7 @@ class Notes:
         self.warnings.append(self.placed.problem(key, what))
 
     def object(self, key: Key, value: Any, known: tuple[str, ...] = ()) -> dict[str, Any]:
-        """Return an object, or an empty one after noting what is there instead. Keys not in `known` are named."""
+        """Return a value that must be an object; else note the problem and return an empty one. Report unknown keys."""
         if value and not isinstance(value, dict):
             self.problem(key, "has to be an object, with names and values")
         found: dict[str, Any] = value if isinstance(value, dict) else {}
@@ -64,7 +64,7 @@ class Notes:
         return found
 
     def unused(self, key: Key, value: Any, known: tuple[str, ...]) -> None:
-        """Name the keys of an object that are not understood."""
+        """Report the keys of an object that are not understood."""
         for name in value if isinstance(value, dict) else ():
             if name not in known:
                 self.warn((*key, name), "is not understood, and not used")
@@ -207,7 +207,7 @@ class _PromptfooReader:
         return self._more_usual(self.notes.object(("defaultTest",), usual), ("defaultTest",), Usual(), self.notes)
 
     def _more_usual(self, test: dict[str, Any], key: Key, usual: Usual, notes: Notes) -> Usual:
-        """Return what all tests have, with what a default test, a part of a scenario or a test itself adds to it."""
+        """Return the values that all tests share, with those of a default test, part of a scenario or single test."""
         notes.unused(key, test, _OF_A_TEST)
         notes.unused((*key, "options"), test.get("options"), ("provider",))
         names = ("vars", "options", "metadata")
@@ -323,7 +323,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def _unnamed(case: PromptCase) -> PromptCase:
-    """Return one of several cases of a test, which differ in their values."""
+    """Return one of the cases of a test, named by its values, in which it differs from the others."""
     told = ", ".join(str(value) for value in case.variables.values() if _is_plain(value))
     return replace(case, name=f"{case.name}: {told}" if case.name else None)
 

@@ -1,6 +1,6 @@
 """Turn the assertions of promptfoo into scorers, and its providers into subjects.
 
-Those that run code or have no equal here are named.
+Those that run code or have no equivalent here are reported.
 """
 
 import re
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 CONDITIONS = frozenset(CHECKS) - {"max-words", "ends-with", "not-ends-with"}
-"""The types that `checks` has, too, with the same meaning."""
+"""The types of assertions that `checks` also has, with the same meaning."""
 
 _LISTS = ("contains-any", "contains-all", "icontains-any", "icontains-all")
 _MEASURES = {"cost": "max_usd", "latency": "max_ms"}
@@ -105,7 +105,7 @@ class Assertions:
     def _scorer(
         self, given: Any, key: Key, notes: "Notes", variables: dict[str, Any], judge: Any, *, mean: bool
     ) -> dict[str, Any] | ScorerSpec | None:
-        """Return a condition, a scorer, or None for what is not understood."""
+        """Return a condition, a scorer, or None for an assertion that is not understood."""
         if not isinstance(given, dict) or not isinstance(given.get("type"), str):
             notes.problem(key, "an assertion has to be an object with a `type`")
             return None
@@ -187,7 +187,7 @@ def _condition(kind: str, value: Any, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _filled(value: Any, variables: dict[str, Any]) -> Any:
-    """Fill the templates in a value, however deep."""
+    """Fill the templates in a value and in all values inside it."""
     if isinstance(value, str):
         if value.startswith("file:"):
             raise UsageError(f"{value!r}: assertions in files are not understood: write it out")
@@ -229,7 +229,7 @@ def echo(prompt: str) -> str:
 
 
 def provider_subject(item: Any, key: Key, notes: "Notes") -> SubjectSpec | None:
-    """Return the subject of a provider, or None after naming what is not understood."""
+    """Return the subject of a provider, or None after reporting that it is not understood."""
     if isinstance(item, dict) and "id" not in item and len(item) == 1:  # `openai:gpt-4o: {config: …}`
         name, inner = next(iter(item.items()))
         item = {"id": name, **(inner if isinstance(inner, dict) else {})}

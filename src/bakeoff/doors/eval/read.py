@@ -71,7 +71,7 @@ def suite_of(placed: PlacedYaml) -> PromptSuite:
 
 
 def _rest_of(value: dict[str, JsonValue], wrong: set[str]) -> EvalConfig:
-    """Return a configuration without the keys that have problems, so that those of the others are found, too."""
+    """Return a configuration without the keys that have problems, so that problems of the other keys are found, too."""
     if "judge" in wrong:  # another judge might have other problems
         wrong = {*wrong, "scorers", "cases"}
     kept = {name: part for name, part in value.items() if name not in wrong}

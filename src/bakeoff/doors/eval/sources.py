@@ -69,7 +69,7 @@ def rows_of_file(file: Path) -> Iterator[DataRow]:
 def read_texts(
     pattern: str, folder: Path, sources: list[Path], problem: Callable[[str], None]
 ) -> Iterator[tuple[Path, str]]:
-    """Yield the files of a path or pattern with their texts, and add them to `sources`. Problems are told."""
+    """Yield the files of a path or pattern with their texts, and add them to `sources`. Pass problems to `problem`."""
     found = find_files(pattern, folder)
     if not found:
         problem(f"no file matches {pattern!r}")
@@ -147,7 +147,7 @@ def _load(file: Path) -> dict[str, Any]:
 
 
 def function_rows(target: str) -> Iterator[DataRow]:
-    """Yield what a function of the user yields: objects, or texts that are inputs.
+    """Yield rows from a function of the user, which yields objects, or texts that are inputs.
 
     The function is called without arguments, and at most `MAX_CASES` + 1 items are taken. Raises `UsageError` if it
     raises or yields something else.

@@ -63,7 +63,7 @@ class McpTurn(CallRules):
     @field_validator("expectedOutput", mode="before")
     @classmethod
     def _as_list(cls, value: Any) -> Any:
-        """Accept one call where a list is expected. An empty list says neither null nor a call, and is refused."""
+        """Accept one call where a list is expected. Refuse an empty list, which is neither null nor a call."""
         if isinstance(value, list) and not value:
             raise ValueError("[] is empty: write null if no tool should be called")
         return [value] if isinstance(value, dict) else value

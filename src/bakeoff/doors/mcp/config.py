@@ -207,7 +207,7 @@ class SuiteConfig(RunSettings):
         return 1.0 if self.passThreshold is None else self.passThreshold
 
     def executes(self, case: McpCase) -> bool:
-        """Return True if the tools of a case are executed: it needs that, and nothing forbids it."""
+        """Return True if the tools of a case are executed: the case needs it, and no setting forbids it."""
         told = case.executeTools if case.executeTools is not None else self.executeTools
         # Later turns go on with the results of earlier ones.
         needed = case.gradingPrompt is not None or len(case.turns) > 1 or bool(case.endState)
@@ -290,7 +290,7 @@ def _checked(read: PlacedYaml, environment: Mapping[str, str]) -> McpSuite:
 
 
 def suite_environment(folder: Path) -> dict[str, str]:
-    """Return the variables: the environment, then `.env` files beside the configuration, then those here."""
+    """Return the variables: from the environment, else from `.env` beside the configuration, else from `.env` here."""
     here = read_environment(base={})
     beside = {} if folder == Path() else read_environment(folder, base={})
     return {**here, **beside, **os.environ}
@@ -427,7 +427,7 @@ def _provider_problems(placed: PlacedYaml, config: SuiteConfig) -> Iterator[str]
 
 
 def _server_problems(placed: PlacedYaml, at: int, server: ServerSpec) -> Iterator[str]:
-    """Find a whole command line in `command`, which would be one program with spaces in its name."""
+    """Yield a problem if `command` holds a whole command line, which would be a program with spaces in its name."""
     command = server.command or ""
     program, *rest = command.split() or [""]
     if rest and not server.args and not Path(command).exists():
@@ -470,7 +470,7 @@ def _end_state_problems(placed: PlacedYaml, at: int, case: McpCase, servers: Seq
 
 
 def is_same_model(judge: str, models: Iterable[str]) -> bool:
-    """Compare models by provider and name. Invalid names are reported elsewhere."""
+    """Tell whether a judge is one of the models, by provider and name. Invalid names are reported elsewhere."""
     try:
         return _canonical(judge) in [_canonical(name) for name in models]
     except UsageError:

@@ -67,7 +67,7 @@ class McpDoor(Door):
         return registry
 
     def options(self, plan: Plan, options: RunOptions) -> RunOptions:
-        """Apply the limits and retries of the suite, and the secrets of its folder, also when its run is resumed."""
+        """Apply the limits and retries of the suite, and the secrets of its folder, even when its run is resumed."""
         from bakeoff.doors.mcp.servers import values_of_arguments
 
         settings, environment = self.settings_of(plan), self.environment_of(plan)

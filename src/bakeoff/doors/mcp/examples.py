@@ -82,7 +82,7 @@ def find_example(name: str) -> Example:
 
 
 def _as_written(name: str, text: str) -> str:
-    """Return a file with the running Python interpreter, and without comments for our own linters.
+    """Return the text of a file for a new example: with the path of this Python, and without comments for our linters.
 
     A `python` on the path may lack the packages that the server needs.
     """

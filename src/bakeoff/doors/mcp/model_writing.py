@@ -24,7 +24,10 @@ _MAX_OTHERS = 20  # tools that a description is told apart from
 _OBJECT = re.compile(r"\{.*\}", re.DOTALL)
 
 Write = Callable[[Mapping[str, Any], str, int], Awaitable[str]]
-"""Writes a text from data, for a task with this name and seed. Raises `SubjectError` if the answer has no text."""
+"""A function that writes a text from data, for a task with this name and seed.
+
+Raises `SubjectError` if the answer has no text.
+"""
 
 
 async def proposed_descriptions(
@@ -113,7 +116,7 @@ async def _writer(model: str, key: str, environment: Mapping[str, str]) -> Async
 
 
 def _check_prompt(said: str, draft: Draft, tool: ServerTool) -> None:
-    """Raise `SubjectError` for a prompt that no file can hold, that lacks a value, or that gives the tool away."""
+    """Raise `SubjectError` for a prompt that no file can hold, that lacks a value, or that reveals the tool."""
     if not said.isprintable() or "${" in said:
         raise SubjectError("the model's answer contains characters that a configuration cannot")
     if lost := [name for name, value in draft.values.items() if not _names_value(said, value)]:

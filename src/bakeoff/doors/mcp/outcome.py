@@ -71,9 +71,9 @@ class CallOutcome:
 
     @property
     def evidence(self) -> GateEvidence:
-        """Return the evidence for the suite's gate. It has failed once undecided cells can no longer change that.
+        """Return the evidence for the suite's gate, which fails once the undecided cells can no longer change that.
 
-        Cells that are allowed to be undecided are left out.
+        Undecided cells that are allowed are left out.
         """
         decided, wanted = self.passed + self.failed, self.threshold if self.rule == "ratio" else 1.0
         value, best = self.passed / decided if decided else None, 1 - self.failed / (len(self.cells) or 1)
@@ -81,7 +81,7 @@ class CallOutcome:
 
     @property
     def state(self) -> GateState:
-        """Return the outcome of the suite, where nothing may be undecided."""
+        """Return the outcome of the suite if no cell may be undecided."""
         return decide_gate(self.evidence).state
 
     def by_case(self) -> Iterable[tuple[str, list[CellOutcome]]]:

@@ -34,7 +34,7 @@ from bakeoff.scorers.mcp.calls import SCORER, CaseExpectation, ExpectedTurn, Mod
 
 DOOR = "mcp"
 KIND = "mcp-"
-"""Starts the kind of every subject; the mode follows."""
+"""The prefix of every subject's kind; the mode follows it."""
 
 FIRST_SEED = 1
 """Rounds are counted from 1, here and in reports, and the number of a round is its seed."""
@@ -92,7 +92,7 @@ class McpPlanSettings(RunSettings):
 
     @property
     def revision(self) -> str:
-        """Return what changes the answers of all models besides their options."""
+        """Return a key of everything that may change the answers of all models, besides their options."""
         limited = f"-{fingerprint(self.offered)}" if self.offered else ""
         return f"{PROMPT_VERSION}-{self.tools_hash}-{int(self.sequences)}{limited}"
 
@@ -331,6 +331,6 @@ def _provider_options(model: str, providers: Mapping[str, ProviderConfig]) -> di
 
 
 def mode_of(plan: Plan, spec: SubjectSpec | None = None) -> Mode:
-    """Return the mode in which a subject is asked, from its kind; by default the first, as all have the same."""
+    """Return the mode in which a subject is asked, from its kind. Without a subject, use that of the first."""
     mode = (spec or plan.subjects[0]).kind.removeprefix(KIND)
     return "native" if mode == "native" else "agent" if mode == "agent" else "json"

@@ -19,7 +19,7 @@ from bakeoff.storage.redacted_stream import printed_secrets
 from bakeoff.storage.redaction import Redactor, known_secrets, secrets_in
 
 PLACEHOLDER = "${bakeoff_mcp_"
-"""Starts every placeholder for a secret that the configuration spells out."""
+"""The prefix of every placeholder for a secret that the configuration spells out."""
 
 
 def split_secrets(config: SuiteConfig, folder: Path) -> tuple[SuiteConfig, dict[str, str]]:
@@ -86,7 +86,7 @@ def values_of_arguments(servers: Sequence[ServerSpec], environment: Mapping[str,
 
 
 def oauth_in_folder(oauth: OAuth, folder: Path) -> OAuth:
-    """Return the settings with the place of the token file, which is relative to the configuration."""
+    """Return the settings with the absolute path of the token file, which is given relative to the configuration."""
     if oauth.tokenFile is None:
         return oauth
     return oauth.model_copy(update={"tokenFile": folder.resolve() / with_home(oauth.tokenFile)})

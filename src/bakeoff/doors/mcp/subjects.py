@@ -130,7 +130,7 @@ class SuiteModel:
         return _with(self.model, changes)
 
     def for_case(self, case: str) -> Self:
-        """Return the model with the tools of a case, where it does not offer all."""
+        """Return the model with only the tools that a case offers, if it does not offer all."""
         if case not in self.limited:
             return self
         only = self.limited[case]
@@ -281,7 +281,7 @@ def _with(model: ModelSubject, changes: Mapping[str, object]) -> ModelSubject:
 
 
 def _stand_in(name: str, tool: ServerTool, answer: str | None = None, *, refused: bool = False) -> Tool:
-    """Return a tool that executes nothing: each call gets this answer, or is refused because the tool may destroy."""
+    """Return a tool that executes nothing: it gives this answer, or refuses each call because it may be destructive."""
 
     async def call(arguments: Mapping[str, JsonValue]) -> JsonValue:  # noqa: ARG001 - the signature of a tool
         if refused:
@@ -292,7 +292,7 @@ def _stand_in(name: str, tool: ServerTool, answer: str | None = None, *, refused
 
 
 def _real_tool(name: str, tool: ServerTool, hub: OpenHub, clock: Clock) -> Tool:
-    """Return a tool that calls the server. Its time is not the model's, and a late answer is an error for the model."""
+    """Return a tool that calls the server. Its time does not count for the model; a late answer is an error."""
     real = hub.as_tool(tool)
 
     async def call(arguments: Mapping[str, JsonValue]) -> JsonValue:
@@ -393,7 +393,7 @@ class TurnConversation:
 
 
 def with_results(prompt: str, calls: Sequence[Call], executed: Sequence[ExecutedCall]) -> str:
-    """Return a message of the user with what the calls before it gave, for models that reply with JSON."""
+    """Return the user's next message with the results of the calls before it, for models that reply with JSON."""
     if not calls:
         return prompt
     results = [*(text_of(each.value)[:_MAX_LENGTH] for each in executed)]

@@ -76,7 +76,7 @@ def find_suites(path: Path | None) -> tuple[Path, ...]:
     """Return the files to evaluate.
 
     Without a path, these are all suites below the current folder, or else the nearest configuration above. A path that
-    does not exist is a part of names: all suites below the current folder whose file or folder has it in its name.
+    does not exist selects all suites below the current folder with this text in the name of their file or folder.
     """
     if path is None:
         return tuple(_suites_below(Path())) or find_configs(None)
@@ -284,7 +284,7 @@ def added_providers(suite: McpSuite) -> dict[str, Provider]:
 
 
 def check_models(suite: McpSuite, models: Container[str] | None = None, *, offline: bool = False) -> None:
-    """Raise one error for all models among these (None: all), and the judge, without a provider, key or weights.
+    """Raise one error for all of these models (None: all) and the judge that lack a provider, a key or weights.
 
     With `offline`, only recorded answers are used, so that keys and weights are not needed.
     """

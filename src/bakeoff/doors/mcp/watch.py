@@ -141,7 +141,7 @@ def select(plan: Plan, earlier: RunFolder | None, *, anew: str | None = None) ->
 def _executes_tools(case: Case, plan: Plan) -> bool:
     """Tell whether a scorer executes the tools of a case, whose code may have changed.
 
-    What a judge graded, and what agents executed, is not paid for again.
+    Cases that a judge graded or agents executed are not run again, because that costs money.
     """
     expected = CaseExpectation.model_validate(case.expected)
     if mode_of(plan) == "agent" or expected.grading is not None:
@@ -153,7 +153,7 @@ def _executes_tools(case: Case, plan: Plan) -> bool:
 
 
 def _with_tools_hash(plan: Plan, tools_hash: str) -> Plan:
-    """Return an earlier plan with another hash of the tools in its models: the tools are compared one by one."""
+    """Return an earlier plan with the present hash of the tools, because tools are compared one by one."""
     known = settings_of(plan).tools_hash
     models = (spec.model_copy(update={"revision": spec.revision.replace(known, tools_hash)}) for spec in plan.subjects)
     return plan.with_changes(subjects=tuple(models))

@@ -1,7 +1,7 @@
-"""Give the core the task and the scorers of a suite as its subject and scorers.
+"""Present the task and the scorers of a suite to the core as a subject and scorers.
 
-With `--pdb`, tasks are called where a debugger can stop in them: one at a time, in pytest's thread and
-without a time limit.
+With `--pdb`, tasks are called where a debugger can stop in them: one at a time, in pytest's thread and without a time
+limit.
 """
 
 import asyncio
@@ -33,12 +33,12 @@ _CALLS_OTHERS = "bakeoff.scorers.adapters"  # a module among these
 
 Call = partial[Any]
 Errors = dict[tuple[str, int], BaseException]
-"""What tasks raised, by case and round: pytest shows it with its own traceback."""
+"""The errors that tasks raised, by case and round: pytest shows each with its own traceback."""
 
 
 @dataclass(frozen=True, slots=True)
 class EvalSubject:
-    """Call the function under test. What it raises is its own failure, and is kept for pytest to show."""
+    """Call the function under test. An error that it raises is its own failure, and is kept for pytest to show."""
 
     calls: Callable[[str], Call]  # returns the call for a case, by its id
     errors: Errors = field(default_factory=dict)
@@ -48,8 +48,8 @@ class EvalSubject:
     async def attempt(self, task: Task) -> Transcript:
         """Call the function once.
 
-        What it raises is kept in `errors`. An error that an event loop cannot carry becomes a SubjectError; one of a
-        provider or the network becomes the failure that the core retries.
+        An error that it raises is kept in `errors`. An error that an event loop cannot carry becomes a SubjectError;
+        one of a provider or the network becomes the failure that the core retries.
         """
         function = self.calls(task.case_id)
         task.clock.name = task.case_id
@@ -79,18 +79,18 @@ class EvalSubject:
 
 
 def _called(function: Call) -> Any:
-    """Call a sync function, and read the generator that it returns. The caller does this in a thread."""
+    """Call a sync function, and read the generator if it returns one. Callers run this in a thread."""
     answer = function()
     return joined(list(answer)) if inspect.isgenerator(answer) else answer
 
 
 async def all_of(generator: AsyncIterable[Any]) -> str:
-    """Return what an async generator yields."""
+    """Return the items that an async generator yields, joined."""
     return joined([piece async for piece in generator])
 
 
 def _raised_by_user(error: BaseException) -> BaseException | None:
-    """Return what the user's code raised, if it cannot pass through an event loop as it is."""
+    """Return the error that the user's code raised, if it cannot pass through an event loop as it is."""
     if (carried := carried_by(error)) is not None:
         return carried
     by_python = type(error) is RuntimeError and str(error).endswith("raised StopIteration")
@@ -100,7 +100,7 @@ def _raised_by_user(error: BaseException) -> BaseException | None:
 
 
 def _for_pytest(error: BaseException) -> BaseException:
-    """Return an error that pytest shows with the lines of the user; some would end pytest itself."""
+    """Return an error that pytest can show with the user's lines. One that would end pytest itself is replaced."""
     if not isinstance(error, NOT_FOR_A_LOOP) or isinstance(error, StopIteration):
         return error
     said = f": {error}" if str(error) else ""
@@ -154,7 +154,7 @@ def _copied(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class SuiteScorer:
-    """Call a scorer of the user. What it raises is its own failure, and ends nothing else."""
+    """Call a scorer of the user. An error that it raises is its own failure, and ends nothing else."""
 
     function: Callable[[ScoreInput], Any]
     name: str

@@ -44,7 +44,7 @@ class SessionEnd:
 
     @property
     def conclusion(self) -> dict[str, Any]:
-        """Return the ledger and the gates, which the kept run ends with. Its records have the texts, redacted."""
+        """Return the ledger and the gates, for the end of the kept run. Their texts are in its records, redacted."""
         ledger = self.summary.ledger.model_dump(mode="json", exclude={"named"})
         return {"ledger": ledger, "gates": [gate.model_dump(mode="json") for gate in self.summary.gates]}
 
@@ -126,7 +126,7 @@ def end(
     places: "Places",
     environment: Mapping[str, str] = os.environ,
 ) -> SessionEnd:
-    """Judge, then write: a file that cannot be written does not change the verdict.
+    """Judge the gates, then write the files: a file that cannot be written does not change the verdict.
 
     Args:
         config: of the session; its options name the files.
@@ -183,7 +183,7 @@ def _judged(
 
 
 def _add_to_junit(xml: LogXML, gate: GateResult) -> None:
-    """Add a gate as a test of its own, which fails unless it passed: some programs read nothing else."""
+    """Add a gate as a test of its own, which fails unless the gate passed: some programs read nothing else."""
     said = None if gate.met else f"gate {gate.word}: {gate.sentence}"
     name, place = f"gate::{gate.option}", ("gate", None, gate.option)
     xml.pytest_runtest_logreport(pytest.TestReport(name, place, {}, "failed" if said else "passed", said, "call"))

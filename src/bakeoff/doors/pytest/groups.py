@@ -45,7 +45,7 @@ class Group:
 
     @property
     def suite(self) -> str:
-        """Return the name of the suite after that of its class: two classes may have a suite of one name."""
+        """Return the name of the suite with that of its class, because two classes may have suites of the same name."""
         return f"{self.location[2]}{self.described.name}"
 
     def case_id(self, row: EvalRow) -> str:
@@ -69,7 +69,7 @@ def serial_notes(items: Iterable[object]) -> list[str]:
 
 
 def subjects_of(groups: Iterable[Group]) -> dict[str, SubjectSpec]:
-    """Return the subjects by their parameters. There is always one without."""
+    """Return the subjects by their parameters. There is always one without parameters."""
     functions: dict[str, dict[str, JsonValue]] = {"": {}}
     for group in groups:
         functions.setdefault(group.parameters, {})[group.around[0].rstrip("[")] = _identity(group.described.function)

@@ -44,7 +44,7 @@ SUITE_MODULE = "bakeoff.doors.pytest.suite"
 """The module that every file with a suite imports: without it, there is no suite in the session."""
 
 AT_THE_END = pytest.StashKey[ExitStack]()
-"""Holds what must stay open until pytest has searched for garbage for the last time."""
+"""The resources that must stay open until pytest has collected garbage for the last time."""
 
 _SESSION_MODULE = "bakeoff.doors.pytest.session"
 _MAX_REMARKS = 20
@@ -214,7 +214,7 @@ class EvalHooks:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> None:
-        """Add what an ordinary test has logged, or what an error kept from running, before the report is made.
+        """Add what a test has logged, or the eval that an error kept from running, before the report is made.
 
         The time of a case is that of its task, however long pytest waited for it.
         """
@@ -356,7 +356,7 @@ class EvalHooks:
             print_verdict(terminal, self._ending)
 
     def _finish(self, session: pytest.Session, exitstatus: int) -> None:
-        """Cancel what was not reported before fixtures are torn down, also after -x and Ctrl-C; then judge."""
+        """Cancel unreported cases before fixtures are torn down, even after -x and Ctrl-C; then judge the session."""
         if _SESSION_MODULE in sys.modules:
             from bakeoff.doors.pytest.session import close_session
 
@@ -392,7 +392,7 @@ class EvalHooks:
             self._keep(outcome)
 
     def _was_stopped(self, session: pytest.Session, exitstatus: int) -> bool:
-        """Tell whether something was not run or not read."""
+        """Tell whether a part of the session was not run or not read."""
         return bool(session.shouldfail or session.shouldstop) or exitstatus not in _ENDED or self._incomplete
 
     def _end(self, session: pytest.Session, exitstatus: int) -> None:
@@ -410,7 +410,7 @@ class EvalHooks:
             session.exitstatus = pytest.ExitCode.OK
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Print the summary, and after it what concerns the whole session."""
+        """Print the summary, and then notes about the whole session."""
         if self._ending is not None:
             from bakeoff.doors.pytest.ending import print_ending
 
@@ -445,7 +445,7 @@ def _is_result(report: object) -> bool:
 def _missed(outcomes: "Sequence[EvalOutcome]") -> bool:
     """Tell whether a pass rate forgives the failure of a test: no `assert` of its own failed, and its evals were tried.
 
-    A pass rate is not met if more evals are undecided than are allowed, so that evals which broke need no rule here.
+    Evals that broke need no rule here: a pass rate is not met if more evals are undecided than allowed.
     """
     for outcome in outcomes:
         never_tried = outcome.problem is not None and not any(record.tries for record in outcome.records)

@@ -89,7 +89,7 @@ class EvalCall:
 
 @dataclass(slots=True)
 class EvalFixture:
-    """The common part of the values of both fixtures; it knows which evals its test has called."""
+    """The common base of the values of both fixtures, which knows the evals that its test has called."""
 
     _config: pytest.Config
     _nodeid: str
@@ -228,7 +228,7 @@ class ToEval(EvalFixture):
         return outcome
 
     def sync(self, input: Any, **given: Any) -> EvalOutcome:
-        """Do the same in a test that is not async."""
+        """Score an input as `to_eval` itself does, in a test that is not async."""
         __tracebackhide__ = True
         return session_of(self._config).loop.result(self(input, **given))
 
@@ -259,7 +259,7 @@ class TestLog:
 
 
 def log_input(input: Any, **row: Any) -> None:
-    """Log the input of the test that runs, and what else belongs to its case, such as `expected`."""
+    """Log the input of the running test, and other values of its case, such as `expected`."""
     _log("log_input").row = {"input": input, **row}
 
 
@@ -269,7 +269,7 @@ def log_output(output: Any) -> None:
 
 
 def log_score(name: str, value: float | bool | None, reason: str = "", **metadata: Any) -> None:
-    """Log a score from 0 to 1 for the test that runs. A second score of the same name replaces the first.
+    """Log a score from 0 to 1 for the running test. A second score of the same name replaces the first.
 
     Args:
         name: the name of the score in every report.
@@ -373,7 +373,7 @@ class RunEval(EvalFixture):
         return run
 
     def sync(self, input: Any, *, task: Callable[..., Any], timeout: float | None = 60.0, **row: Any) -> "EvalRun":
-        """Do the same in a test that is not async."""
+        """Call the task as `run_eval` itself does, in a test that is not async."""
         __tracebackhide__ = True
         return session_of(self._config).loop.result(self(input, task=task, timeout=timeout, **row))
 
@@ -431,7 +431,7 @@ class EvalRun:
         return outcome
 
     def judge_sync(self, *scorers: ScorerLike, threshold: float | None = 1.0) -> EvalOutcome:
-        """Do the same in a test that is not async."""
+        """Score the run as `judge` does, in a test that is not async."""
         __tracebackhide__ = True
         return session_of(self._by._config).loop.result(self.judge(*scorers, threshold=threshold))
 

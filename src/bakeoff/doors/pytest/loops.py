@@ -1,8 +1,8 @@
-"""Run event loops that leave those of others alone: a short one, one in a thread of its own, or that of async fixtures.
+"""Run event loops without disturbing others: a short one, one in its own thread, or that of async fixtures.
 
 The cases of an async suite must run on the loop of its async fixtures. pytest-asyncio has a runner for each scope, and
 anyio one for each backend. Both run their loops in pytest's thread while pytest waits, so that cases which run side by
-side on such a loop stand still between two tests.
+side on such a loop pause between two tests.
 """
 
 import asyncio

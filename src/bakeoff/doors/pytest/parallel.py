@@ -201,7 +201,7 @@ async def _with_context(hook: Callable[..., Any], *arguments: Any) -> Context:
 
 
 def _adopt(context: Context) -> None:
-    """Take over what an async hook has set, such as the tenant of a case."""
+    """Copy into the present context the variables that an async hook has set, such as the tenant of a case."""
     here = copy_context()
     for variable, value in context.items():
         if variable not in here or here[variable] is not value:

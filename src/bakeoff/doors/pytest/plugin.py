@@ -39,7 +39,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 
 
 _ONLY_TELLS = ("help", "version", "collectonly", "showfixtures", "show_fixtures_per_test", "markers", "cacheshow")
-"""Options of pytest's with which no test runs."""
+"""Options of pytest with which no test runs."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -97,7 +97,7 @@ def run_eval(request: pytest.FixtureRequest) -> "RunEval":
 
 
 def _noted(request: pytest.FixtureRequest, kind: "type[Fixture]") -> "Fixture":
-    """Make the value of a fixture, and note it with its test, at whose end every eval must have an outcome."""
+    """Make the value of a fixture, and note it with its test, so that unfinished evals are found when the test ends."""
     made = kind(request.config, request.node.nodeid, name_of_test(request.node))
     request.node.stash.setdefault(CALLED, []).append(made)
     return made

@@ -54,7 +54,7 @@ class SessionSecrets:
             self._config.add_cleanup(lambda: _restore(*streams))
 
     def _known(self) -> "Redactor":
-        """Return the redactor. Tests and plugins may add keys to the environment at any time."""
+        """Return a redactor for the present environment, to which tests and plugins may add keys at any time."""
         environment = tuple(os.environ.items())
         if self._redactor is None or environment != self._environment:
             from bakeoff.storage.redaction import Redactor, known_secrets
@@ -69,7 +69,7 @@ class SessionSecrets:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionstart(self) -> None:
-        """Put redaction before the terminal, as pytest's own plugin for pastebins puts a copy there."""
+        """Redact text on its way to the terminal, in the way in which pytest's pastebin plugin copies it."""
         terminal = self._config.pluginmanager.getplugin("terminalreporter")
         if terminal is None:
             return
@@ -79,7 +79,7 @@ class SessionSecrets:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Take secrets out of the names of tests, which stand in every report and in pytest's cache."""
+        """Remove secrets from the names of tests, which appear in every report and in pytest's cache."""
         if not self._is_active and any(map(has_eval, items)):
             self._activate()
         if not self._starts():
@@ -128,7 +128,7 @@ class SessionSecrets:
 
     @pytest.hookimpl(trylast=True)
     def pytest_unconfigure(self) -> None:
-        """Look through the files that pytest has written: fixtures may add to JUnit, and loggers to the log file."""
+        """Redact the files that pytest has written: fixtures may add to JUnit, and loggers to the log file."""
         if not self._is_active or hasattr(self._config, "workerinput") or not self._known():
             return
         if xml := getattr(self._config.option, "xmlpath", None):
@@ -147,7 +147,7 @@ def _rename(item: Any, name: str, nodeid: str) -> None:
 
 
 def redact_report(report: Any, text: "TextChange") -> None:
-    """Take secrets out of all texts of a report."""
+    """Remove secrets from all texts of a report."""
     report.sections[:] = [(text(title), text(content)) for title, content in report.sections]
     properties = getattr(report, "user_properties", [])
     for place, (name, value) in enumerate(properties):
@@ -165,7 +165,7 @@ def redact_report(report: Any, text: "TextChange") -> None:
 
 
 def break_up_commands(report: pytest.TestReport) -> None:
-    """Make harmless what pytest prints of an eval, since what a task raises or prints may quote a model.
+    """Make the output of an eval harmless, because a task's errors and prints may quote a model.
 
     A line such as `::error::…` in the log is a command to GitHub, and control characters in an error are commands to
     the terminal.

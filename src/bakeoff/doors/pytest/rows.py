@@ -52,7 +52,7 @@ class EvalRow:
         return shown if isinstance(self.input, str) else _ADDRESS.sub("", shown)
 
     def rule(self, of_suite: PassRule) -> PassRule:
-        """Return when the row passes: as its suite, unless it has a threshold of its own."""
+        """Return the pass rule of the row: that of its suite, with the row's own threshold if it has one."""
         if "threshold" not in self.values or self.problem is not None:
             return of_suite
         return of_suite.model_copy(update={"threshold": _own_threshold(self.values["threshold"])})
@@ -271,7 +271,7 @@ def _problem(row: Any) -> str | None:
 
 
 def graded_by(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what `Command` grades with: `hidden` files, and with them `files` and the `answer_file`."""
+    """Return the values of a row that `Command` grades with: `hidden`, and with it `files` and `answer_file`."""
     if not isinstance(values.get("hidden"), Mapping):
         return {}
     return {name: values[name] for name in ("hidden", "files", "answer_file") if name in values}

@@ -84,7 +84,7 @@ class RunWriter:
         self._cases.setdefault(outcome.records[0].case, case)
 
     def _with_keys_of(self, case: Case, records: tuple[Record, ...]) -> tuple[Record, ...]:
-        """Return the records with the present keys of a changed case or subject, by which they are found."""
+        """Return the records with the present keys of their case and subject, which may have changed."""
         subject = self._subjects.get(records[0].subject) or EMPTY_PLAN.subjects[0]
         trials = [EMPTY_PLAN.trial_of(case, subject, record.round, 0) for record in records]
         return tuple(

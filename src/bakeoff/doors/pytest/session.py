@@ -272,7 +272,7 @@ class EvalSession:
         return subjects_of(self._selected)
 
     def subject_to_tell(self, parameters: str) -> SubjectSpec | None:
-        """Return the subject the first time, and None later: each process tells it once to the process that reports."""
+        """Return the subject on the first call, and None later: each process reports a subject only once."""
         if parameters in self._told:
             return None
         self._told.add(parameters)

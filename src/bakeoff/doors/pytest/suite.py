@@ -1,4 +1,4 @@
-"""Write an eval: `eval_suite` over a test function, or `describe_eval` with a task."""
+"""Define an eval: `eval_suite` over a test function, or `describe_eval` with a task."""
 
 import inspect
 import sys
@@ -19,7 +19,7 @@ CASE = "case"
 """The parameter that gives a test function its case. Every other parameter is a fixture or a parameter of pytest's."""
 
 NO_LIMIT = 10.0**9
-"""The seconds of `timeout=None`."""
+"""The number of seconds that `timeout=None` stands for."""
 
 
 _OF_THE_RULE = ("threshold", "gate", "null_as_zero")  # options that say when a case passes
@@ -81,7 +81,7 @@ _RULES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
         "is not a number of seconds above 0, or None",
     ),
 }
-"""The values that the options may have, and what is wrong with others."""
+"""The check of each option's value, and the message for a wrong value."""
 
 
 def settings_of(name: str, **options: Unpack[SettingOptions]) -> Settings:
@@ -112,10 +112,10 @@ class DescribedSuite:
 
 
 MADE: list["EvalSuite"] = []
-"""The suites that were made and not collected, until pytest has collected everything."""
+"""The suites that were made and not collected, kept until pytest has collected everything."""
 
 FILES: set[str] = set()
-"""The files that pytest has looked for tests in, until then."""
+"""The files in which pytest has looked for tests, kept until it has collected everything."""
 
 
 class EvalSuite:

@@ -1,4 +1,4 @@
-"""Run no eval that decides nothing: order the cases at random, follow their results, skip what is not needed.
+"""Skip evals that can no longer decide anything: order cases at random, follow their results, skip the rest.
 
 The sets of parameters of a suite are compared with each other. With a baseline, each is compared with the same suite in
 that file instead. Only `--eval-until-decided` loads this module.
@@ -139,11 +139,11 @@ class SessionDecisions:
         return [item for _, _, item in sorted(every, key=key)]
 
     def needs(self, item: Any) -> bool:
-        """Tell whether an item can still decide anything, or is compared with nothing."""
+        """Tell whether an item must be run: it can still change a decision, or belongs to no comparison."""
         return self.followed.needs(item.nodeid)
 
     def save(self, nodeid: str) -> None:
-        """Note that a case is not run."""
+        """Mark a case as not needed, so that it is not run."""
         self.followed.save(nodeid)
         self.not_needed.add(clean_text(nodeid))
 
@@ -152,7 +152,7 @@ class SessionDecisions:
         return replace(gates, decided=self.followed.against_baseline(), not_needed=self.not_needed)
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
-        """Count a case that ended without a result, such as one that was skipped, as lost: no other waits for it."""
+        """Count a case that ended without a result, such as a skipped one, as lost, so that no other waits for it."""
         self.followed.add_lost(nodeid)
 
 

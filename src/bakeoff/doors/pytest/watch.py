@@ -156,7 +156,7 @@ def _command(config: pytest.Config) -> list[str]:
 
 
 def _run(command: list[str], folder: Path) -> tuple[int, bool]:
-    """Run a pytest; return its exit code, and whether Ctrl-C ended it. It then still tears down its fixtures.
+    """Run a pytest process; return its exit code, and whether Ctrl-C ended it. It still tears down its fixtures then.
 
     An interrupt is only noted here, so that a second one cannot interrupt the cleanup.
     """
@@ -240,7 +240,7 @@ class WatchCycle:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        """Take what a worker of xdist knows; all workers collect the same tests."""
+        """Take over what an xdist worker reports about its tests; all workers collect the same tests."""
         if (reported := getattr(node, "workeroutput", {}).get(_WORKER_OUTPUT)) is not None:
             self._keys, self._kept, uses = json.loads(reported)
             for kind, found in uses.items():
@@ -332,5 +332,5 @@ def _key(item: Any, code: str, times: str) -> str:
 
 
 def _times(paths: Iterable[str | Path]) -> str:
-    """Return a hash of the times at which files changed. Their content is not read, which would count as a use."""
+    """Return a hash of the times at which files changed. Reading the files would count as a use of them."""
     return fingerprint({str(path): Path(path).stat().st_mtime_ns for path in paths if Path(path).exists()})

@@ -87,7 +87,7 @@ class AgentsBoard:
 
 
 def rank_agents(files: Iterable[AgentResult]) -> AgentsBoard:
-    """Rank agents, best first, apart for each set of exercises. A rank is one more than the number of better agents."""
+    """Rank agents, best first, separately for each set of exercises. A rank is the number of better agents plus one."""
     tried = {str(file.path): file for file in files if file.result.results or file.result.summary.total_count}
     keys = _keys(file.result for file in tried.values())
     board = rank_sources(Source(file.path, _reader(keys[_identity(file.result)], file)) for file in tried.values())
@@ -240,7 +240,7 @@ def _cell(result: ExerciseResult | None) -> MatrixCell | None:
 
 
 def read_results(places: Sequence[Path], say: Callable[[str], None]) -> list[AgentResult]:
-    """Read result files, and those of folders. A file that is named itself must be readable.
+    """Read result files, and those of folders. A file that is given by its own path must be readable.
 
     Damaged files, and files whose run folder is damaged, are left out with a warning to `say`.
     """

@@ -82,7 +82,7 @@ def bill_of(records: Iterable[Record]) -> SuiteCosts | None:
 
 
 def _added(kind: type[Sums], parts: Sequence[Sums]) -> Sums:
-    """Add field by field, in decimals, so that the sum has no invented digits."""
+    """Add up models field by field, in decimals, so that the sums have no rounding errors."""
     sums = {name: sum(Decimal(str(getattr(part, name))) for part in parts) for name in kind.model_fields}
     return kind.model_validate(sums)
 
@@ -193,7 +193,7 @@ def verification_of(record: Record) -> Verification | None:
 
 
 def _never_graded(record: Record, sizes: Sizes) -> Verification | None:
-    """Return a verification without passed tests if the subject failed, or None if it was not its fault."""
+    """Return a verification without passed tests if the subject failed, or None if the failure was not its fault."""
     failure = record.failure
     if not record.verdict.counts or failure is None:
         return None

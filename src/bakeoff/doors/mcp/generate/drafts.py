@@ -109,7 +109,7 @@ class _DraftContext:
             )
 
     def new_prompt(self, tool: ServerTool, values: Mapping[str, JsonValue], *, rest: bool) -> str:
-        """Return a request for the values that no other draft has. With `rest`, the model chooses further values."""
+        """Return a request for these values that no other draft has. With `rest`, the model chooses further values."""
         prompt = request_for(tool, values, self.prefixes, self.prompts, rest=rest)
         self.prompts.add(prompt)
         return prompt
@@ -193,7 +193,7 @@ def _is_plain(value: JsonValue) -> bool:
 
 
 def _defaults(schema: Mapping[str, JsonValue], made: Mapping[str, GeneratedValue]) -> dict[str, JsonValue]:
-    """Accept parameters with their default values."""
+    """Return a matcher for each optional parameter that a call may also give, with its default value."""
     properties = schema.get("properties")
     found: dict[str, JsonValue] = {}
     for name, part in properties.items() if isinstance(properties, dict) else ():
@@ -348,7 +348,7 @@ def added_to(text: str, drafts: Sequence[Draft], file: Path) -> str:
 
 
 def _tokens_of_cases(text: str, file: Path) -> list[yaml.Token]:
-    """Return the visible tokens of the cases. Nodes would not do: an alias has the position of its anchor."""
+    """Return the visible tokens of the cases. Nodes do not suffice, because an alias has the position of its anchor."""
     node = yaml.compose(text, Loader=yaml.SafeLoader)
     pairs = node.value if isinstance(node, yaml.MappingNode) else []
     found = next((value for name, value in pairs if name.value == "testCases"), None)

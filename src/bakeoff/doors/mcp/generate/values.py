@@ -21,7 +21,7 @@ from bakeoff.mcp import ServerSpec, ServerTool
 from bakeoff.mcp.schemas import Schema, allows, resolved, without_patterns
 
 Suggest = Callable[[str, Schema], Iterable[JsonValue]]
-"""Returns likely values for a parameter, by its name and schema. Those that the schema does not allow are not used."""
+"""A function that returns likely values for a parameter, by its name and schema. Values that do not fit are ignored."""
 
 _MAX_DEPTH = 8
 _MAX_TRIED_LENGTH = 12  # characters of a text on which a pattern is tried
@@ -206,9 +206,9 @@ def _properties(schema: Schema) -> tuple[Mapping[str, JsonValue], list[str] | No
 
 
 def _leads_elsewhere(schema: Any, *, whole: bool) -> bool:
-    """Return True if a reference cannot be resolved here, where only a `whole` schema has its properties.
+    """Return True if a schema has a reference that cannot be resolved here. Nothing is ever fetched.
 
-    Nothing is ever fetched.
+    A reference to properties can only be resolved in a `whole` schema.
     """
     if isinstance(schema, list):
         return any(_leads_elsewhere(each, whole=whole) for each in schema)
@@ -373,7 +373,7 @@ class Surroundings:
 
 
 def _files(root: Path) -> list[str]:
-    """Return the text files below a folder, the highest first. Hidden ones are left out."""
+    """Return the text files below a folder, those closest to it first. Hidden ones are left out."""
     with suppress(OSError):
         found = [path for path in islice(root.rglob("*"), _MAX_LOOKED_AT) if path.suffix.lower() in group("texts")]
         shown = [path for path in found if not any(part.startswith(".") for part in path.relative_to(root).parts)]
