@@ -32,7 +32,7 @@ from bakeoff.plan import Case, SubjectSpec
 from bakeoff.record import NO_USAGE, Failure, Part, Score, Step, Text, ToolCall, Transcript, Usage
 
 WRAPPER = "testRunData"
-"""The key under which some of its files hold the test run."""
+"""The key under which some files of DeepEval hold the test run."""
 
 
 class _DeepevalMetric(LoggedUsage):
@@ -169,7 +169,7 @@ class _EvaluatorFailure(LoggedObject):
 
 
 class _EvaluatedCase(LoggedObject):
-    """A case, or one whose task raised an exception and has a message instead of results."""
+    """A case with its results or, if its task raised an exception, with the error message."""
 
     name: str
     inputs: Any = None

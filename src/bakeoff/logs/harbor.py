@@ -280,7 +280,7 @@ def _trial(trial: _HarborTrial, trajectory: AtifTrajectory | None, prompt: str) 
 
 
 def _failure(trial: _HarborTrial, *, scored: bool) -> Failure | None:
-    """Return why a trial has no valid reward. The first exception says it."""
+    """Return the first exception of a trial as its failure; None if its reward is valid."""
     exceptions = trial.exceptions
     if not exceptions or (scored and all(each.exception_type in _VALID for each in exceptions)):
         return None

@@ -36,7 +36,7 @@ from bakeoff.record import TESTS, Failure, Transcript
 PASSED = "promptfoo"
 """The scorer of an imported result: 1 where promptfoo calls it a success."""
 _EXPECTED = {"equals", "contains", "icontains", "regex", "starts-with", "similar"}
-"""The assertions whose value is what an answer is expected to be like."""
+"""The types of assertions whose value describes the expected answer."""
 
 Rows = Callable[[], Iterator[tuple[str, Any]]]
 

@@ -1,4 +1,4 @@
-"""Make a plan and records of the log of another tool."""
+"""Turn the log of another tool into a plan and records."""
 
 import hashlib
 import json
@@ -50,7 +50,7 @@ FORMATS = {
     "pydantic-evals": ("pydantic-evals reports, .json", "eval_reports:read_report"),
     "swebench": ("SWE-bench reports, .json, or a folder of them", "swebench:read_report"),
 }
-"""The formats of logs: what they are, and the function that reads them, which is imported when it is needed."""
+"""The log formats by name, each with a description and the function that reads it, which is imported when needed."""
 
 
 def known_formats() -> str:
@@ -233,7 +233,7 @@ class LogFile:
 
 
 class _CaseNames:
-    """Give cases of one name and different contents different names. Cases of one content are rounds of one case."""
+    """Give different names to cases with one name and different contents. Cases with one content are rounds."""
 
     def __init__(self) -> None:
         self._given: dict[str, str] = {}  # name by digest
@@ -259,7 +259,7 @@ def _counted(trial: LoggedTrial, wanted: tuple[str, ...]) -> tuple[Score, ...]:
 
 
 def _explained(score: Score) -> Score:
-    """Return a score; one that is unscored because of its value says so, before the words of the log."""
+    """Return a score. If its value could not be used, its reason begins with why."""
     if score.value is not None or score.failure is not None:
         return score
     because = _why_unscored(score.metadata.get("value"))

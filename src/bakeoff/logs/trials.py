@@ -118,7 +118,7 @@ class ForeignLog:
 
 
 def read_json(path: Path) -> Any:
-    """Read a whole JSON file. Raise an error that names it if it is too large, too deep or not JSON."""
+    """Read a whole JSON file. Raise an error that names the file if it is too large, too deep or not JSON."""
     data = read_file(path, MAX_LOG_SIZE)
     try:
         return parse_json(data)
