@@ -84,7 +84,7 @@ def _is_of_others(value: Any) -> bool:
 
 
 def _parts(function: FunctionType) -> Iterator[Any]:
-    """Yield the code of a function and the values that it uses: defaults, of functions around it, and globals.
+    """Yield the code of a function and the values that it uses: defaults, variables of outer functions, globals.
 
     Globals that can change do not count: scorers keep their state there.
     """

@@ -212,7 +212,7 @@ class Preference(ModelScorer):
 
 
 def _combined(straight: str, swapped: str) -> JudgeVerdict:
-    """Return one verdict of two orders. If they disagree, the position decided, and nothing is preferred."""
+    """Combine the verdicts of both orders. If they disagree, the position decided, and neither answer is preferred."""
     from bakeoff.scorers.judging import UnreadableVerdict, read_answer
 
     read: list[Any] = []
@@ -242,7 +242,7 @@ async def select_best(
         answers: by name, such as those of several models.
         criteria: what makes an answer better.
         question: what was asked.
-        settings: as of `Preference`.
+        settings: as for `Preference`.
     """
     from bakeoff.scorers.judge import current_input
 
@@ -265,7 +265,7 @@ _WRAPPED = "answer"  # the field of an answer that is not an object
 
 
 class JudgeSettings(TypedDict, total=False):
-    """The settings of a judge that is asked, as of `Judge`."""
+    """The settings of the judge that `ask_judge` asks, as for `Judge`."""
 
     model: str | None
     temperature: float | None
@@ -299,7 +299,7 @@ async def ask_judge(
         schema: the type of the answer, such as `bool`, a dataclass or a pydantic model; or a JSON schema.
         texts: the texts to judge, by names that the prompt may use. They stand between marks that their authors cannot
             know. A list is shown as numbered texts.
-        settings: model, temperature, max_tokens, longest and same_model, as of `Judge`.
+        settings: model, temperature, max_tokens, longest and same_model, as for `Judge`.
     """
     if not prompt.strip():
         raise UsageError("ask_judge: the prompt is empty: say what the judge is asked")

@@ -33,7 +33,7 @@ Asker: TypeAlias = "ModelScorer | CallGrader"
 """A scorer that asks a model: it has the access to its provider, and the settings of each call."""
 
 _PROFILED = {"anthropic": "anthropic", "openrouter": "openrouter", "gateway": "vercel"}
-"""Providers of models with and without schemas, with their names in pydantic-ai."""
+"""Providers of models of which some support schemas and some do not, with their names in pydantic-ai."""
 
 # Small models do not know when to stop.
 _EMBEDDED_TOKENS = 600
@@ -45,7 +45,7 @@ _FORM = PROMPTS["form"]
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Ask a judge in our own words. The texts of others, between marks, are not part of the question."""
+    """A question to a judge in our own words. The judged texts are given between marks, and are not part of it."""
 
     prompt: str
     schema: Mapping[str, Any]  # of the answer
@@ -88,7 +88,7 @@ def access_to(model: str, environment: Mapping[str, str]) -> ProviderAccess:
 
 
 def preload(access: ProviderAccess) -> None:
-    """Import whatever asking this judge imports."""
+    """Import the modules that are needed to ask this judge."""
     import genai_prices.data  # noqa: F401 - its usage is priced
     import jsonschema.validators  # type: ignore[import-untyped]  # noqa: F401 - its answers are checked
 
@@ -172,7 +172,7 @@ def _bounded(schema: Any, longest: int = _EMBEDDED_LENGTH) -> Any:
 
 
 def _keeps_to_schemas(access: ProviderAccess) -> bool:
-    """Decide by names alone, because recordings must be found without the provider."""
+    """Tell whether the model supports schemas, by names alone: recordings must be found without the provider."""
     provider = access.provider
     if provider.wire in ("scripted", "custom") or provider.name == "deepseek":
         return False

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 PROMPTS = data_beside(__file__, "prompts.toml")
-"""What judges are asked, by scorer."""
+"""The prompts for judges, by scorer."""
 
 Shown: TypeAlias = Literal["context", "tool_calls", "transcript"]
 
@@ -82,7 +82,7 @@ def context_of(given: ScoreInput) -> list[str]:
 
 
 def only_in_row(given: ScoreInput, texts: Mapping[str, str]) -> dict[str, str]:
-    """Return the shown passages and turns that no record holds, because they stand in a row of Python."""
+    """Return the shown passages and turns that no record holds, because they come from a row in Python code."""
     held = given.transcript.metadata
     missing = (*(() if CONTEXT in held else ("passage ",)), *(() if MESSAGES in held else ("turn ",)))
     return {name: text for name, text in texts.items() if name.startswith(missing)}

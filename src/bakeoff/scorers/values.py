@@ -271,7 +271,7 @@ def most_pairs(fits: Table) -> list[int | None]:
 
 
 def most_pairs_in_order(fits: Table) -> list[int | None]:
-    """Do the same where later rows must have later columns: the longest common subsequence."""
+    """Pair rows and columns as `most_pairs` does, but in order: return the longest common subsequence."""
     columns = len(fits[0]) if fits else 0
     # best[i][j]: the number of pairs between the rows from i on and the columns from j on
     best = [[0] * (columns + 1) for _ in range(len(fits) + 1)]

@@ -20,7 +20,7 @@ from bakeoff.record import Record, Step, Text, ToolCall
 from bakeoff.scorers.text import DECODER, json_in
 
 NO_TOOL = "no tool"
-"""Stands beside the names of tools for the absence of a call."""
+"""The name in place of a tool's where no call was made."""
 
 UNREADABLE = "unreadable reply"
 TURNS = "turns"
@@ -260,7 +260,7 @@ class ReplyReader:
     def native(self, called: Sequence[ToolCall]) -> ModelReply:
         """Read the calls of function calling. A tool that was not offered ends the reply with a problem.
 
-        Without tools, as outside of a suite, every name is right, and its server is unknown.
+        Without tools, as outside of a suite, every name is accepted, and its server is unknown.
         """
         offered = offered_names(self.tools)
         calls: list[Call] = []

@@ -188,7 +188,7 @@ def _readings(expected: JsonValue, result: ExecutedCall) -> list[JsonValue]:
 
 NOT_EXECUTED = "this tool may destroy something, and is not executed in this evaluation"
 NOT_SHOWN = "done; the result is not shown"
-"""Answer the calls of a model where `executeTools: false` forbids to execute them."""
+"""The answer to a model's calls if `executeTools: false` forbids executing them."""
 _MAX_LENGTH = 20_000  # characters of a result that a record keeps
 
 
@@ -326,7 +326,7 @@ class TurnRules:
     destructive: frozenset[str] = frozenset()  # tools that are executed only where a case expects them
 
     def refused(self, turn: CaseExpectation) -> frozenset[str]:
-        """Return the tools that must not be executed: the author has not approved calls that are merely allowed."""
+        """Return the destructive tools that must not be executed, because the case does not expect calls of them."""
         expected = (call.tool for calls in (turn.calls, *turn.alternatives) for call in calls or ())
         return self.destructive.difference(expected)
 
