@@ -1,4 +1,4 @@
-"""Implement `bakeoff demo`: a slice of every door with the embedded model, `oracle` and `nop`, then one page over all.
+"""Implement `bakeoff demo`: run a part of every door with the embedded model, `oracle` and `nop`, then write one page.
 
 Each part is a command that people could type themselves. It is printed, and runs in a process of its own.
 """
@@ -172,7 +172,7 @@ def _each(parts: Mapping[str, list[str]], results: Path, more: Mapping[str, str]
 
 
 def _conclude(ended: Sequence[DemoResult], results: Path, *, opened: bool) -> int:
-    """Print what was found, and where it can be seen."""
+    """Print the results of the demo, and where its pages are."""
 
     from bakeoff.cli.pages import open_page
     from bakeoff.doors import parts_of

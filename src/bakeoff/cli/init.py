@@ -1,4 +1,4 @@
-"""Implement `bakeoff init` and `bakeoff suite new`: write a small start that runs as it is."""
+"""Implement `bakeoff init` and `bakeoff suite new`: write a small starter that runs as it is."""
 
 import shlex
 import shutil
@@ -23,7 +23,7 @@ suites = group_of("Write suites of your own.", "bakeoff suite new greeting --fra
 
 @dataclass(frozen=True, slots=True)
 class Starter:
-    """Hold the files of one kind of start, by path, and the commands to try in their folder."""
+    """The files of one kind of starter, by path, and the commands to try in their folder."""
 
     about: str
     files: Callable[[], Mapping[str, str]]
@@ -79,7 +79,7 @@ STARTERS: Mapping[StarterKind, Starter] = {
 
 
 def write_starter(kind: StarterKind, folder: Path, *, force: bool = False) -> list[Path]:
-    """Write all files of a start, or none. Other files with these names are overwritten only with `force`."""
+    """Write all files of a starter, or none. Existing files with other contents are overwritten only with `force`."""
 
     from bakeoff.doors.mcp.examples import write_example_files
 

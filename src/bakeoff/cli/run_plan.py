@@ -145,7 +145,7 @@ def run_checked(
 ) -> EndedRun:
     """Run a plan with progress, write the files of its door, and print the summary.
 
-    `runner` has the event loop of what is open already; without it, the run has a loop of its own.
+    `runner` has the event loop of resources that are open already. Without it, the run has a loop of its own.
     """
     plan = checked.plan
     folder = folder or new_run_folder(checked.options.results, plan.name)
@@ -158,7 +158,7 @@ def run_checked(
 def finish_run(
     folder: RunFolder, plan: Plan, door: Door, options: RunOptions, ending: EndingFlags, *, stopped: bool = False
 ) -> EndedRun:
-    """Write the files of the door of a run that has ended, and print the summary."""
+    """Write the door's files for a run that has ended, and print the summary."""
     folder = FinishedRunFolder(folder.path)  # everything from here on reads the journal only once
     tally = tallied(plan, folder.latest_records(plan))
     finished = FinishedRun(folder, plan, options, tally.summary())
@@ -248,7 +248,7 @@ def print_spending(console: Console, summary: Summary, folder: RunFolder) -> Non
 
 
 def _command(what: str, run: FinishedRun) -> str:
-    """Return what to type for this run."""
+    """Return the command line that applies a command (`what`) to this run."""
     store = store_of(run.options.results)
     results = run.options.results if store is None else store.address
     usual = results == Path("results")

@@ -77,7 +77,7 @@ class Archive:
         return name in self._zip.NameToInfo
 
     def read_json(self, name: str) -> Any:
-        """Return the value of a member. A bomb is refused while it is unpacked, whatever size its header says."""
+        """Return the value of a member. A zip bomb is refused while it is unpacked, whatever size its header states."""
         try:
             data = self._unpack(self._zip.getinfo(name))
         except _DAMAGE as error:

@@ -225,7 +225,7 @@ def _decided(scored: Sequence[SubjectSummary], compared: Comparisons) -> str:
 
 
 def _alike(subjects: Set[str], compared: Comparisons) -> tuple[str, str]:
-    """Say how subjects compare of which none is better; also return a remark on those shown to be equivalent."""
+    """Return a phrase for subjects none of which is better, and a remark on pairs that are shown to be equivalent."""
     among = [pair for pair in compared.pairs if {pair.first, pair.second} <= subjects]
     alike = [pair for pair in among if pair.decision is SequentialDecision.EQUIVALENT]
     within = f"equivalent within ±{100 * (compared.margin or 0.0):g} points"
@@ -238,7 +238,7 @@ def _alike(subjects: Set[str], compared: Comparisons) -> tuple[str, str]:
 
 
 def _leader(first: Sequence[SubjectSummary], wins: int, scored: Sequence[SubjectSummary], how: str = "") -> str:
-    """Answer if at most one subject is unbeaten; `wins` counts the subjects that it beats."""
+    """Return the answer if at most one subject is unbeaten; `wins` counts the subjects that it beats."""
     others = len(scored) - 1
     if not first:  # each is worse than some other
         return f"None of {len(scored):,} subjects is the best ({_scores(scored)}{how})"

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from bakeoff._kernel.text import visible
 
 COLOURS, SHAPES = 12, 8
-"""The numbers of `--series-…` in the style sheet and of symbols `mark-…` in the page."""
+"""The number of `--series-…` colours in the style sheet, and of `mark-…` symbols in a page."""
 
 _NAME = 200  # characters, as pages show names
 

@@ -98,7 +98,7 @@ class GateResult(FrozenModel):
 
     @property
     def state(self) -> GateState:
-        """Return the result as any gate has it."""
+        """Return the result as a `GateState`."""
         return GateState.of_met(self.met)
 
     @property

@@ -164,7 +164,7 @@ def judge_history(
 
 
 def since_baseline(sources: Sequence[Source], baseline: Source | None) -> tuple[list[SeriesRun], int]:
-    """Return the baseline, which may be one of the runs, and those after it; also the number of those before it."""
+    """Return the baseline and the runs after it, oldest first, and the number of runs before it."""
     pinned = [] if baseline is None else [baseline.path.resolve()]
     others = [source for source in sources if source.path.resolve() not in pinned]
     runs = in_order([*others, baseline] if baseline is not None else others)

@@ -108,7 +108,7 @@ class Reader(Protocol):
         """
 
     def describe(self, path: Path) -> Description:
-        """Return the plan of the records. May raise any error of a parser; `Source` makes a sentence of it."""
+        """Return the plan of the records. May raise any error of a parser, which `Source` turns into a message."""
 
     def circumstances(self, path: Path) -> Circumstances:
         """Return the conditions that were recorded; empty where the file has none."""
@@ -163,7 +163,7 @@ class Source:
 class RecordsInMemory:
     """Read records that were computed rather than stored, such as those of one subject of a run.
 
-    `records` is called for each reading. The path of the source only names it.
+    `records` is called for each reading. The path of the source is used only as a name.
     """
 
     description: Description

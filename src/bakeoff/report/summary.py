@@ -258,7 +258,7 @@ class Summary(FrozenModel):
 
     @property
     def ended(self) -> bool:
-        """Tell whether nothing is left to run or to run again."""
+        """Tell whether no trial is left to run or to retry."""
         return self.complete and not any(subject.missing for subject in self.subjects)
 
     @property

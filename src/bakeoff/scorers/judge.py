@@ -200,7 +200,7 @@ class Preference(ModelScorer):
         return self.score(verdicts)
 
     async def compared(self, given: ScoreInput, question: str, one: str, other: str) -> list[JudgeVerdict]:
-        """Return a verdict for each repeat, which has asked in both orders."""
+        """Return a verdict for each repeat, in which the judge was asked in both orders."""
         from bakeoff.scorers.judging import Question
 
         prompt = (self.prompt or _ASKED["preference"]).replace("{criteria}", self.criteria)

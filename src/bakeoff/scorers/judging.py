@@ -66,7 +66,7 @@ class Question:
 
 
 def choice_question(criteria: str, choices: Mapping[str, str], longest: int, prompt: str | None = None) -> Question:
-    """Return the question which statement about an answer is true; `choices` are the statements by their letters."""
+    """Return a question that asks which statement about an answer is true; `choices` has the statements by letter."""
     listed = "\n".join(f"{letter}: {text}" for letter, text in choices.items())
     # The criteria come last, so that they are left alone if they mention the choices.
     asked = (prompt or _FORM["choose"]).replace("{choices}", listed).replace("{criteria}", criteria)
@@ -159,7 +159,7 @@ def parameters_for(access: ProviderAccess, question: Question) -> ModelRequestPa
 
 
 def _bounded(schema: Any, longest: int = _EMBEDDED_LENGTH) -> Any:
-    """Return the schema with bounds of texts and lists."""
+    """Return the schema with limits on the lengths of texts and lists."""
     if isinstance(schema, list):
         return [_bounded(item, longest) for item in schema]
     if not isinstance(schema, dict):

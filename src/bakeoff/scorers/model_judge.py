@@ -283,7 +283,7 @@ class AskingScorer(ModelScorer, ABC):
     def texts(self, given: ScoreInput) -> dict[str, str]:
         """Return the texts that are shown, by their names; a missing reference is left out.
 
-        Raise GraderError if the case lacks another one.
+        Raise GraderError if the case lacks any other text.
         """
         values = {"question": given.input, "reference": given.expected, "answer": given.output}
         found: dict[str, str] = {}
@@ -303,7 +303,7 @@ class AskingScorer(ModelScorer, ABC):
         """Return the verdict for an answer that fits the schema."""
 
     def unscored(self, given: ScoreInput) -> str | None:  # noqa: ARG002 - most score every case
-        """Say why a case cannot be scored, without asking anybody."""
+        """Say why a case cannot be scored, without asking the judge."""
         return None
 
     async def __call__(self, given: ScoreInput) -> Score:

@@ -258,7 +258,7 @@ class Trajectory(ConfigurableScorer):
 
 
 def steps_of(transcript: Transcript) -> int | None:
-    """Return how often the model was asked; None if nothing tells, as where a result holds only the tool calls."""
+    """Return how often the model was asked; None if that is unknown, as for a result that holds only tool calls."""
     if transcript.usage.requests:
         return transcript.usage.requests
     return len(transcript.steps) if len(transcript.steps) > 1 else None

@@ -1,4 +1,4 @@
-"""The components door, for the commands that serve all doors."""
+"""Connect component suites to the commands that serve all doors."""
 
 from collections.abc import Callable, Collection, Sequence
 from functools import partial

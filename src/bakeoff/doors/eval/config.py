@@ -305,7 +305,7 @@ def schema_text() -> str:
 
 @cache
 def config_schema() -> dict[str, Any]:
-    """Return the JSON Schema of what a configuration may be, with all short forms."""
+    """Return the JSON Schema of a configuration, including all short forms."""
     schema = EvalConfig.model_json_schema()
     shapes = schema["$defs"]
     shapes["ScorerEntry"] = scorer_shape()

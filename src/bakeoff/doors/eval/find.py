@@ -17,7 +17,7 @@ from bakeoff.errors import UsageError
 
 PYPROJECT = "pyproject.toml"
 NAMES = (CONFIG_NAME, "bakeoff.yml", PYPROJECT, "promptfooconfig.yaml", "promptfooconfig.yml")
-"""The files that are looked for in a folder; the first that is there counts."""
+"""The files to look for in a folder; the first one that exists is used."""
 
 
 def read_suite(path: Path | None) -> PromptSuite:

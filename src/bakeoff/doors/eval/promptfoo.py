@@ -207,7 +207,7 @@ class _PromptfooReader:
         return self._more_usual(self.notes.object(("defaultTest",), usual), ("defaultTest",), Usual(), self.notes)
 
     def _more_usual(self, test: dict[str, Any], key: Key, usual: Usual, notes: Notes) -> Usual:
-        """Return the values that all tests share, with those of a default test, part of a scenario or single test."""
+        """Return `usual` extended by the values of `test`: a default test, a part of a scenario, or a test itself."""
         notes.unused(key, test, _OF_A_TEST)
         notes.unused((*key, "options"), test.get("options"), ("provider",))
         names = ("vars", "options", "metadata")

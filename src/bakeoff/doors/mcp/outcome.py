@@ -124,7 +124,7 @@ _MAX_PAIRS = 10
 _MAX_OTHERS = 30  # unwanted tools with a column of their own: a model may invent one for every call
 
 Pair = tuple[str, str]
-"""The tool that was wanted, and the one that was called instead."""
+"""The expected tool, and the one that was called instead."""
 
 
 @dataclass(frozen=True, slots=True)

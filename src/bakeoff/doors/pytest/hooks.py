@@ -89,7 +89,7 @@ class EvalHooks:
         self._forgiven = 0  # tests that failed by their scores alone, which the pass rate allows
 
     def pytest_sessionstart(self, session: pytest.Session) -> None:
-        """Remove the results of an earlier session, so that nobody mistakes them for this session's if it dies."""
+        """Remove the results of an earlier session, which nobody must take for this session's results if it dies."""
         option = session.config.option
         if self._is_worker or option.collectonly:
             return

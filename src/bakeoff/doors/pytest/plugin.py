@@ -44,7 +44,7 @@ _ONLY_TELLS = ("help", "version", "collectonly", "showfixtures", "show_fixtures_
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> int | None:
-    """Run cycle after cycle instead of a session with `--eval-watch`."""
+    """With `--eval-watch`, run cycle after cycle instead of one session."""
     option = config.option
     if not option.eval_watch or option.eval_watch_cycle or any(getattr(option, name, None) for name in _ONLY_TELLS):
         return None

@@ -33,7 +33,7 @@ _OURS = re.compile(rf"-{re.escape(EMPTY_PLAN.name)}(-\d+)?$")
 _PLAIN_CASE = Case(id="case", prompt="")  # copied for each, which is faster: an outcome is valid already
 
 MAX_KEPT = 20
-"""Runs of pytest that stay in the default folder."""
+"""The number of pytest runs that are kept in the default folder."""
 
 
 class RunWriter:

@@ -208,7 +208,7 @@ def describe_eval(name: str, *, task: Callable[..., Any], **options: Unpack[Suit
 
     Args:
         name: the name of the suite in reports.
-        task: the function; it also gets what its other parameters name of the row.
+        task: the function; its other parameters get the values of the row that have their names.
         options: as for `eval_suite`: `data` and `scorers`, and the others where their defaults do not fit.
     """
     if not callable(task):

@@ -127,7 +127,7 @@ class _PytestWatch:
         return set(source_files(self._config.rootpath, without={str(results_folder(self._config) / "runs")}))
 
     def _cycle(self, changed: Changes) -> int:
-        """Run a pytest for what changed, and return its exit code."""
+        """Run pytest on the tests that the changes affect, and return its exit code."""
         self._owed = {**changed, **self._owed}
         stale, number = stale_users(self._owed, self._state.uses), self._state.number + 1
         given = {"stale": stale if stale is None else frozenset(stale), "number": number, "complete": False}

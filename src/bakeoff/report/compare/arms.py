@@ -327,7 +327,10 @@ class RunPair:
         return tuple(Mismatch(name, was[name] or None, now[name] or None) for name in was if was[name] != now[name])
 
     def _scorers(self, both: Iterable[CaseKey]) -> tuple[set[str], set[str]]:
-        """Return the scorers of both sides for a case where they differ, if there is one; with known digests."""
+        """Return the scorers of both sides, for a case where they differ if there is one.
+
+        Names have digests if both sides know them.
+        """
         sides = (self.old, self.new)
         scored = sorted(key for key in both if all(key in arm.cells and arm.score_names[key] for arm in sides))
         found = [(self.old.score_names[key], self.new.score_names[key]) for key in scored]
@@ -355,7 +358,7 @@ class RunPair:
         return found if self.content_known else {CaseKey(key.id): value for key, value in found.items()}
 
     def compared_by_label(self, level: float) -> Comparison:
-        """Return the comparison of the scores that labels correct, if a judge gave them, with its interval."""
+        """Return the comparison of both sides: by corrected scores if a single judge scored and labels correct it."""
         return by_labels(compare(*self.cells, level=level), self.calibrated(level=level))
 
     def calibrated(self, *, unlabelled: bool = False, level: float = ALPHA) -> tuple[CalibratedPair, ...]:

@@ -114,7 +114,7 @@ _USUAL = CompareRequest()
 
 
 def compare_sources(baseline: Source, candidate: Source, request: CompareRequest = _USUAL) -> CompareReport:
-    """Compare one subject with another, or every subject that both sources have with itself.
+    """Compare one subject with another, or each subject that both sources have between the two.
 
     The same source given twice compares two subjects of one run. Controls do not influence the exit code unless they
     were named or are the only subjects.
@@ -286,7 +286,7 @@ def _facts(arm: Arm) -> ArmFacts:
 
 
 def _other_mismatches(pair: RunPair) -> Iterator[Mismatch]:
-    """Yield differences that change the meaning of scores and are not among the conditions of the arms."""
+    """Yield differences between the runs, besides their conditions, that change the meaning of scores."""
     old, new = pair.old, pair.new
     yield from pair.judged_differently
     both = {

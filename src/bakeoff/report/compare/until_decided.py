@@ -26,7 +26,7 @@ class FollowedComparison:
     Args:
         plan: has these subjects and cases, and the level and margin of the comparison.
         names: the names of subjects in reports.
-        suite: with its file and parameters, where the comparison is with an earlier run.
+        suite: the suite with its file and parameters, if the comparison is with an earlier run.
     """
 
     plan: Plan

@@ -125,8 +125,8 @@ def export_run(source: Source, format_: ExportFormat, output: str, subject: str 
 def export_records(source: Source, records: RunRecords, format_: ExportFormat, output: str) -> list[str]:
     """Write the records of a source, as `export_run` does, and return the files that were written.
 
-    `output` is a path, or `-` for stdout, for which the result is empty. The plan of the records has the chosen
-    subjects only. Raises `UsageError` if the format cannot go there.
+    `output` is a path, or `-` for stdout; no file is returned then. The plan of the records has only the chosen
+    subjects. Raises `UsageError` if the format cannot go there.
     """
     known = source.circumstances()
     ledger = known.ledger_of(source.plan, records.summary.ledger)

@@ -56,7 +56,7 @@ def sarif_log(name: str, rules: Sequence[dict[str, Any]], results: Sequence[Sari
 
 
 def _plain(text: str) -> str:
-    """Return a text of a server for a message, in which brackets would be a link and braces a placeholder."""
+    """Return a server's text for a message, in which brackets must not form links, nor braces placeholders."""
     return visible(text, _MAX_TEXT_LENGTH).replace("](", "] (").replace("{", "{{").replace("}", "}}")
 
 

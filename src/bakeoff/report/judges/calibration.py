@@ -2,7 +2,7 @@
 
 Judgements          what judges scored, by scorer and subject; add every record that counts
 Calibration         one judge's score of one subject, corrected where there are enough labels
-CalibratedPair      the difference of two subjects in the eyes of one judge, corrected by labels of both
+CalibratedPair      the difference of two subjects by one judge's scores, corrected by labels of both
 calibration_table   shows them beside the scores of a run
 """
 
@@ -238,7 +238,7 @@ def _notes(calibrations: Sequence[Calibration], run: str) -> Iterable[Phrase]:
 
 
 class CalibratedPair(FrozenModel):
-    """The difference of two subjects in the eyes of one judge, corrected by labels of both."""
+    """The difference of two subjects by one judge's scores, corrected by labels of both."""
 
     scorer: str
     baseline: Calibration

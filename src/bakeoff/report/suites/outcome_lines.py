@@ -152,7 +152,7 @@ def properties_of(outcomes: Sequence[EvalOutcome]) -> list[tuple[str, object]]:
 
 
 def run_properties(summary: SuitesSummary) -> Iterator[tuple[str, str]]:
-    """Yield the properties of the whole run in that file: its ledger, and the verdict of each gate."""
+    """Yield the properties of the whole run for the file of `--junitxml`: its ledger, and the verdict of each gate."""
     ledger = summary.ledger
     yield from ((f"eval.{name}", str(getattr(ledger, name))) for name in ("planned", "passed", "failed", "recorded"))
     yield from ((f"eval.{kind.replace(' ', '-')}", str(count)) for kind, count in ledger.missing.items())

@@ -63,7 +63,7 @@ class CallGrade(FrozenModel):
 
 
 class AnsweringModel(Protocol):
-    """The model under test, with `author` of the prompts as its system prompt."""
+    """The model under test, with the prompt `author` as its system prompt."""
 
     @property
     def access(self) -> "ProviderAccess": ...

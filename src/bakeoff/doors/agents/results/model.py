@@ -107,7 +107,7 @@ def added_costs(usages: Sequence[TokenUsage]) -> float | None:
 
 
 def summary_of(exercises: Sequence[Sequence[Attempt]]) -> FileSummary:
-    """Sum up attempts by exercise. Rates are over attempts, counts over exercises, solved if every attempt is."""
+    """Sum up attempts by exercise. Rates count attempts; other counts are of exercises, solved if every attempt is."""
     made = [attempt for tries in exercises for attempt in tries]
     total = sum(attempt.total_duration for attempt in made)
 

@@ -131,7 +131,7 @@ def draft_cases(
 ) -> tuple[list[Draft], list[str]]:
     """Return the drafts, and a sentence for each tool without one.
 
-    `taken` are the names of existing cases, and `around` is what servers work on, by their names.
+    `taken` are the names of existing cases, and `around` has the files that servers work on, by the servers' names.
     """
     drafting = _DraftContext(common_prefixes(tools), around or {}, set(taken))
     drafts: list[Draft] = []

@@ -358,7 +358,7 @@ class Surroundings:
         return cls(folder, tuple(islice(_files(folder), 2)) if folder else (), repository)
 
     def values(self, name: str, tool: ServerTool) -> Iterator[JsonValue]:
-        """Yield what a parameter of a tool may be: a new path for tools that make files, else one that exists."""
+        """Yield likely values for a parameter of a tool: a new path for tools that make files, else an existing one."""
         words, about = name_words(name), set(name_words(tool.name))
         if " ".join(words) in _REPOSITORY and self.repository is not None:
             yield str(self.repository)

@@ -214,7 +214,7 @@ def build_report(
 
 
 def expected_output(case: Case, turn: int | None = None) -> JsonValue:
-    """Return the expected calls of a case, or of one turn from 1, as a configuration writes them."""
+    """Return the expected calls of a case, or of one turn (counted from 1), as a configuration writes them."""
     expected = CaseExpectation.model_validate(case.expected)
     return written_calls((expected if turn is None else expected.turns[turn - 1]).calls)
 
@@ -226,7 +226,7 @@ def expected_turns(case: Case) -> tuple[ExpectedTurn, ...]:
 
 
 def failed_turn(record: Record) -> int | None:
-    """Return the turn that ended a round from 1, or None if no turn did."""
+    """Return the number, from 1, of the turn that ended a round; None if no turn did."""
     return next((number for number, turn in enumerate(turns_in(record), 1) if turn.reason), None)
 
 

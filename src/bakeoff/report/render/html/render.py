@@ -92,7 +92,7 @@ class ServedPages:
 
 @dataclass(slots=True)
 class Page:
-    """One page while it is made. Long tables are written as data."""
+    """A page under construction. Long tables are written as data."""
 
     kind: PageKind
     template: str
@@ -250,7 +250,7 @@ class ChunkWriter:
         self.number = 0
 
     def add(self, item: Any) -> tuple[int, int]:
-        """Return the number of the chunk and the item's place in it."""
+        """Add an item. Return the number of its chunk, and its place in the chunk."""
         text = _json(item)
         if self._items and self._bytes + len(text) > CHUNK_BYTES:
             self.close()

@@ -182,7 +182,7 @@ class RunData:
         sink(index, record, self.plan.cases[index // len(self.plan.subjects) % len(self.plan.cases)])
 
     def finish(self, *, running: bool = False, torn: bool = False) -> Self:
-        """Compute what can be known only when all records have been read."""
+        """Compute the numbers that depend on all records."""
         for index, record in self._failures:
             if not self.cases.passed(record):
                 self._note_failure(index, record)
