@@ -56,7 +56,7 @@ def flag(default: Any, text: str, *names: str, **settings: Any) -> Any:
 
 
 class Flags:
-    """A group of options, one for each field. Unlike a dataclass, it takes no time at start-up."""
+    """A group of options, one for each field. Unlike a dataclass, it costs no time at start-up."""
 
     def __init__(self, **given: Any) -> None:
         vars(self).update({name: _default(getattr(type(self), name)) for name in self.hints()} | given)
@@ -131,7 +131,7 @@ class LazyCommand(TyperCommand):
     home: ClassVar[str]
 
     def load(self) -> Any:
-        """Return the command or group that this one stands for."""
+        """Return the command or group that this placeholder stands for."""
         module, _, attribute = self.home.partition(":")
         group = typer.main.get_group(getattr(import_module(module), attribute or "app"))
         return group.commands.get(str(self.name), group)
@@ -151,7 +151,7 @@ def add_lazily(group: typer.Typer, package: str, commands: Iterable[tuple[str, s
 
 
 def subcommands(command: Any) -> dict[str, Any]:
-    """Return the commands of a group by name, with their modules imported; nothing for a command."""
+    """Return the commands of a group by name, with their modules imported; empty for a single command."""
     commands = getattr(command, "commands", {})
     return {name: child.load() if isinstance(child, LazyCommand) else child for name, child in commands.items()}
 

@@ -34,7 +34,7 @@ _EXPECTED = (PASSED, FAILED)  # a subject that fails is a result
 
 @dataclass(frozen=True, slots=True)
 class DemoResult:
-    """A part of the demo that has ended: the question that it answers, its exit code, and what its runs found."""
+    """A finished part of the demo: its question, its exit code, and the summaries of its runs."""
 
     question: str
     code: int
@@ -44,7 +44,7 @@ class DemoResult:
 
     @property
     def is_right(self) -> bool:
-        """Return True if the demo ran and its controls had the results that they must have."""
+        """Return True if the demo ran and its controls had the expected results."""
         controls = [one for summary in self.summaries for one in summary.subjects if one.subject in _CONTROLS]
         ran = self.code in _EXPECTED and bool(self.runs)
         return ran and all(one.score == _CONTROLS[one.subject] for one in controls)
@@ -66,9 +66,9 @@ class DemoResult:
 
 
 def demo_parts(results: Path, *, with_model: bool, with_node: bool) -> dict[str, list[str]]:
-    """Return the questions of the demo, and the command that answers each. The first word is a module.
+    """Return the questions of the demo with the command line that answers each, which begins with a module.
 
-    Without a model, only the parts that controls can answer are left.
+    Without a model, only the questions that controls can answer are left.
     """
     files = results / "demo"
     models = ["--model", "local:smollm2"] if with_model else []

@@ -19,7 +19,7 @@ _RESULTS_HELP = "The folder that holds the runs, or s3://, gs:// or az://bucket/
 
 
 def _nearest_results(context: Context, parameter: CallbackParam, value: Path) -> Path:
-    """Return the folder that was named or, by default, the nearest one here or above that holds runs."""
+    """Return the given results folder or, by default, the nearest one here or above that holds runs."""
     source = context.get_parameter_source(parameter.name or "")
     if source is not None and source.name != "DEFAULT":
         return value
@@ -155,7 +155,7 @@ class SelectionFlags(Flags):
 
 
 def parse_shard(text: str) -> tuple[int, int]:
-    """Return the number of a shard, and how many there are."""
+    """Return the number of a shard, and the number of all shards."""
     try:
         return shard_in(text)
     except ValueError as error:
@@ -235,7 +235,7 @@ class OutputFlags(PrintFlags):
             self.outputs()
 
     def outputs(self) -> "CiOutputs":
-        """Return the outputs for continuous integration; raise if something could not be written."""
+        """Return the outputs for continuous integration. Raise an error if one of them cannot be written."""
         from bakeoff.report.exports.ci import CiOutputs
 
         return CiOutputs(self.junit, self.github)

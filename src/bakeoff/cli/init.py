@@ -39,7 +39,7 @@ def _bundled(*sources: str) -> Callable[[], Mapping[str, str]]:
 
 
 def _suite() -> Mapping[str, str]:
-    """Return a component suite, in Svelte where there is Node to test it."""
+    """Return a component suite, in Svelte if Node is installed to test it, else in Python."""
     template = resources.files("bakeoff.bundled") / "templates" / ("svelte" if shutil.which("node") else "python")
     return {f"tests/my-component/{each.name}": each.read_text("utf-8") for each in template.iterdir() if each.is_file()}
 

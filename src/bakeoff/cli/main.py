@@ -108,7 +108,7 @@ def bakeoff(
 
 
 _Mistake: type[Any] = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
-"""The error that typer raises for a command line that it cannot read. It has no public name."""
+"""The error that typer raises for an invalid command line. It has no public name."""
 
 
 def _tell(mistake: Any) -> int:

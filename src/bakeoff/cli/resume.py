@@ -118,7 +118,7 @@ def _revision_now(spec: "SubjectSpec | ScorerSpec") -> str | None:
 
 
 def tell_of_signature(folder: "RunFolder") -> None:
-    """Say that a signed run is about to be changed."""
+    """Tell the user that a signed run is about to be changed."""
     if folder.signature_file.exists():
         say(f"{visible(folder.name)} is signed, and changes now: its signature no longer holds until you sign it again")
 

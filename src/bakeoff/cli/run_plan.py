@@ -60,7 +60,7 @@ _WORST_FIRST = (INTERRUPTED, FAILED, UNDECIDED, PASSED)
 
 @dataclass(frozen=True, slots=True)
 class CheckedPlan:
-    """A plan that can be run: everything it names exists."""
+    """A plan that can be run, because everything that it names exists."""
 
     plan: Plan
     door: Door
@@ -91,7 +91,7 @@ def carry_out(
 
 @dataclass(frozen=True, slots=True)
 class EndedRun:
-    """A run that has ended, the results of its door, and whether someone stopped it."""
+    """A run that has ended, the results of its door, and whether it was interrupted."""
 
     run: FinishedRun
     door: Door
@@ -117,7 +117,7 @@ class EndedRun:
         return decide_gate(replace(evidence, allowed=allowed_in(ending.allow_undecided)))
 
     def for_ci(self, ending: EndingFlags) -> CiRun:
-        """Return what the outputs for continuous integration say of this run."""
+        """Return the run as the outputs for continuous integration need it."""
         gate = undecided("the run was interrupted") if self.interrupted else self.gate(ending)
         return CiRun(self.run.folder, self.run.plan, self.door.places(self.run.plan) if ending.github else {}, gate)
 
@@ -303,7 +303,7 @@ async def watch(
 
 @contextmanager
 def _ctrl_c(control: RunControl, console: Console) -> Iterator[None]:
-    """Let the first Ctrl-C finish trials in flight, the second stop at once, the third end the process.
+    """Let the first Ctrl-C finish trials in flight, the second stop at once, and the third end the process.
 
     The third is for a subject that blocks the event loop.
     """
@@ -365,7 +365,7 @@ def trusted_plan(folder: RunFolder, *, trust: bool, doing: str) -> Plan:
 
 
 def warn_of_forgotten_run(folder: RunFolder, plan: Plan) -> None:
-    """Warn that a run of this process could not be registered as this user's."""
+    """Warn that a run of this process could not be registered as started by this user."""
     if why_unknown(folder.path, folder.read_plan_bytes()) is not None and what_runs(plan):
         say("this run could not be noted in your state folder (XDG_STATE_HOME): to resume it, add --trust")
 
@@ -404,7 +404,7 @@ def print_dry_run(checked: CheckedPlan, ending: OutputFlags, **more: Any) -> Non
 
 
 def plan_json(checked: CheckedPlan) -> dict[str, Any]:
-    """Return what a run of this plan would do, for programs."""
+    """Return as JSON what a run of this plan would do."""
     plan = checked.plan
     return {
         "plan": plan.name,

@@ -104,7 +104,7 @@ class _Watch(ABC):
 
 
 class EvalWatch(_Watch):
-    """Watch a configuration of prompts: get the answers that changed, and reuse all others."""
+    """Watch a configuration of prompts: answer again where something changed, and reuse all other answers."""
 
     def __init__(self, request: EvalRequest, flags: RunFlags, outputs: WatchOutputs) -> None:
         super().__init__(flags, outputs)
@@ -239,7 +239,7 @@ class McpWatch(_Watch):
         return WRONG_CONFIGURATION if WRONG_CONFIGURATION in codes else worst_of(codes)
 
     def _uses(self) -> dict[str, set[str]]:
-        """Return the files that each suite uses. The files of other suites beside it are not among them."""
+        """Return the files that each suite uses, without the files of other suites beside it."""
         files = {str(file.resolve()) for file in self._suites}
         return {own: self._sources_of(file) - files | {own} for file in self._suites for own in (str(file.resolve()),)}
 

@@ -1,4 +1,4 @@
-"""The front doors. Each turns one kind of input into a plan, and the records of a run into the files its users know.
+"""The front doors. Each turns one kind of input into a plan, and the records of a run into the files users expect.
 
 A plan names the door that made it, so that a run is resumed, rescored and shown by the same door. Doors never import
 each other.
@@ -49,7 +49,7 @@ class FinishedRun(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DoorResults:
-    """Hold the files, tables and state that a door makes of a finished run."""
+    """The files, tables and gate evidence that a door derives from a finished run."""
 
     files: tuple[Path, ...] = ()
     evidence: "GateEvidence | None" = None  # by a rule of the door; None: the run passes if no trial fails
@@ -85,18 +85,18 @@ class Door:
         return DoorParts()
 
     def places(self, plan: "Plan") -> Mapping[str, tuple[str, int]]:  # noqa: ARG002
-        """Return the file and line of each case that has one, by the names of cases."""
+        """Return the file and line of each case that has one, by case name."""
         return {}
 
     def line_of(self, record: "Record") -> str | None:  # noqa: ARG002
-        """Return a line for the terminal about a trial that has ended, or None if none is shown."""
+        """Return the line that the terminal shows for a finished trial, or None for no line."""
         return None
 
     def illustrate(self, run: FinishedRun, say: Callable[[str], None]) -> None:
         """Add files that only pages show to the run folder. No verdict changes, and problems are printed as notes."""
 
     def finish(self, run: FinishedRun) -> DoorResults:  # noqa: ARG002
-        """Write the door's own files, and judge the run where the door has a rule of its own."""
+        """Write the door's own files, and judge the run if the door has its own rule."""
         return DoorResults()
 
 

@@ -116,10 +116,10 @@ def arrow_rows(file: Path) -> Iterator[PlacedValue]:
 
 
 def plain(values: Any) -> Any:
-    """Return values of Python as JSON: dates as texts, bytes in base64, and NaN or infinity as null."""
+    """Return Python values as JSON: dates as texts, bytes in base64, and NaN or infinity as null."""
     return to_jsonable_python(values, fallback=str, bytes_mode="base64", inf_nan_mode="null")
 
 
 def first_line(error: Exception) -> str:
-    """Return the first line of what an error says, or else its type."""
+    """Return the first line of an error's message, or else its type."""
     return (str(error).splitlines() or [type(error).__name__])[0]

@@ -76,7 +76,7 @@ def _check_size(text: str, place: Path) -> None:
 
 
 def crossed(specs: Iterable[SubjectSpec], option: str, treatments: Mapping[str, object]) -> list[SubjectSpec]:
-    """Return each subject as it is, and once with each treatment.
+    """Return each subject without a treatment, and once with each treatment.
 
     `option` is the option of the subject that takes a treatment, and `treatments` has its values by their names.
     """

@@ -130,7 +130,7 @@ class Choices(FrozenModel):
 
 @dataclass(frozen=True)
 class LogFile:
-    """A log that is read, first for its plan and then for its records."""
+    """A log, which is read first for its plan and then for its records."""
 
     path: Path
     choices: Choices
@@ -177,7 +177,7 @@ class LogFile:
 
     @cached_property
     def _survey(self) -> tuple[Plan, tuple[float, float] | None]:
-        """Read all trials once, and keep only what a plan holds."""
+        """Read all trials once, and keep only the parts that a plan needs."""
         cases: dict[str, Case] = {}
         subjects: dict[str, SubjectSpec] = {}
         scorers: dict[str, None] = {}
@@ -252,7 +252,7 @@ class _CaseNames:
 
 
 def _counted(trial: LoggedTrial, wanted: tuple[str, ...]) -> tuple[Score, ...]:
-    """Return the scores that count, and the others without a value, so that they are shown but left out of means."""
+    """Return the scores that count, and the others without values, so that they are shown but do not affect means."""
     if wanted:
         return tuple(_explained(score) for score in (*trial.scores, *trial.asides) if score.name in wanted)
     return (*map(_explained, trial.scores), *map(_beside, trial.asides))
@@ -304,7 +304,7 @@ def _record(trial: Trial, logged: LoggedTrial, threshold: float | None, created:
 
 
 class ForeignLogReader:
-    """Read the logs of other tools, so that commands take them like result files of ours."""
+    """Read the logs of other tools, so that commands accept them like our own result files."""
 
     @property
     def what(self) -> str:
@@ -316,7 +316,7 @@ class ForeignLogReader:
         self._last: LogFile | None = None  # one path is described, then read
 
     def recognises(self, path: Path) -> bool:
-        """Tell whether the format of the path is known. A path that cannot be read is of no format."""
+        """Tell whether the format of the path is known. The format of an unreadable path is not."""
         with suppress(RunFolderError):
             return detect(path) is not None
         return False
@@ -348,7 +348,7 @@ class ImportedRun:
 
 
 def import_log(path: Path, results: Path, choices: Choices) -> ImportedRun:
-    """Write the plan and records of a log to a new run folder. A log that cannot be read to its end leaves none."""
+    """Write the plan and records of a log to a new run folder. Nothing is left if the log cannot be read to its end."""
     reader = ForeignLogReader(choices)
     source = Source(path, reader)
     plan = source.plan

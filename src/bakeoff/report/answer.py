@@ -75,7 +75,7 @@ def what_always_failed(summary: Summary) -> str:
 
 
 def what_controls_show(summary: Summary, cells_of: CellsOf) -> str:
-    """Name the cases that `oracle` fails although it has the answer, and those that `nop` passes with none."""
+    """Name the cases that `oracle` fails although it has the answer, and those that `nop` passes without an answer."""
     planned = sum(one.planned for one in summary.subjects)
     if not summary.thresholds or planned > _MAX_CELLS:
         return ""
@@ -99,7 +99,7 @@ def _first(texts: Sequence[str]) -> str:
 
 
 def what_is_unfit(summary: Summary) -> str:
-    """Name the cases whose own reference fails some of their tests; nothing if there are none."""
+    """Name the cases whose own reference fails some of their tests; an empty text if there are none."""
     if not summary.unfit:
         return ""
     tests = {one.case: f"{one.broken:,}{f' of {one.tests:,}' if one.tests else ''}" for one in summary.unfit}
@@ -108,7 +108,7 @@ def what_is_unfit(summary: Summary) -> str:
 
 
 def what_is_missing(summary: Summary) -> str:
-    """Say how many trials have no score, and why; nothing if all have one. Controls do not count."""
+    """Say how many trials have no score, and why; an empty text if all have one. Controls do not count."""
     subjects = summary.judged
     counts, reasons = Counter[Verdict](), Counter[tuple[Verdict, str]]()
     for one in subjects:
@@ -127,9 +127,9 @@ def what_is_missing(summary: Summary) -> str:
 
 
 def what_was_lost_unequally(found: Sequence[UnequalLosses]) -> str:
-    """Name the clearest of the pairs that lost unequal shares of their trials; nothing if there are none.
+    """Name the clearest of the pairs that lost unequal shares of their trials; an empty text if there are none.
 
-    A subject that loses the trials that it cannot solve has too good a score.
+    A subject that loses the trials it cannot solve gets too good a score.
     """
     if not found:
         return ""
@@ -286,7 +286,7 @@ def _of_many(
 
 
 def _costs(scored: Sequence[SubjectSummary]) -> str:
-    """Compare the cost of a trial of the dearest subject with that of the cheapest."""
+    """Compare the cost per trial of the most expensive subject with that of the cheapest."""
     known = [(one.cost_per_trial, one) for one in scored if one.cost_per_trial is not None]
     if len(known) < 2 or len(known) < len(scored):
         return ""

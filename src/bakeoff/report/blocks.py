@@ -26,7 +26,7 @@ _NAME = 200  # characters, as pages show names
 
 
 class Mark(NamedTuple):
-    """A subject's colour and shape; the colour of controls is a neutral one."""
+    """A subject's colour and shape. Controls have a neutral colour."""
 
     colour: int
     shape: int
@@ -278,7 +278,7 @@ class Fragment:
 class Section:
     """A titled group of blocks; the id is its link target on a page.
 
-    Raises `ValueError` if the id has other characters than letters, digits, `-` and `_`.
+    Raises `ValueError` if the id has characters other than letters, digits, `-` and `_`.
     """
 
     id: str
@@ -321,12 +321,12 @@ class Report:
 
 
 def heading(*words: Words, level: int = 2) -> Heading:
-    """Return a heading made of texts and quotes."""
+    """Return a heading that consists of texts and quotes."""
     return Heading(words, level)
 
 
 def paragraph(*words: Words) -> TextBlock:
-    """Return a paragraph made of texts and quotes."""
+    """Return a paragraph that consists of texts and quotes."""
     return TextBlock(words)
 
 
@@ -338,7 +338,7 @@ def columns(*titles: str) -> tuple[Column, ...]:
 def text_blocks(content: Report | Blocks) -> list[Block]:
     """Return the flat list of blocks that terminals and Markdown show, with headings for sections.
 
-    Plots, fragments, and sections and columns that are for pages only are left out.
+    Leave out plots, fragments, and the sections and columns that are only for pages.
     """
     if not isinstance(content, Report):
         return list(_flat(content, level=3))
@@ -402,7 +402,7 @@ def as_datum(value: Value) -> Datum:
 
 
 def counted(number: int) -> Datum:
-    """Return a count that should be 0, marked as a loss if it is not."""
+    """Return a count that is shown as a loss unless it is 0."""
     return Datum(f"{number:,}", sort=number, tone="lost" if number else "muted")
 
 
@@ -412,7 +412,7 @@ def trail(scores: Iterable[float | None]) -> tuple[float, ...]:
 
 
 def sparkline(shares: Sequence[float]) -> str:
-    """Draw the last twenty shares between 0 and 1 as small bars, always on the whole scale so that rows compare."""
+    """Draw the last twenty shares as small bars, always on the scale from 0 to 1, so that rows can be compared."""
     return "".join(_BARS[min(7, max(0, int(8 * share)))] for share in shares[-_MAX_SPARKLINE_LENGTH:])
 
 

@@ -1,6 +1,6 @@
-"""Decide whether a gate passes. Every door and command asks `decide_gate`, so that the rule stands in one place.
+"""Decide whether a gate passes. Every door and command asks `decide_gate`, so that there is only one rule.
 
-A gate has failed if a wanted number is missed or a regression is shown. It is undecided if anything is missing that
+A gate has failed if a required number is missed or a regression is shown. It is undecided if anything is missing that
 `--allow-undecided` does not forgive. Otherwise it has passed.
 """
 
@@ -76,7 +76,7 @@ class GateDecision(NamedTuple):
 
     @property
     def passed(self) -> bool:
-        """Tell whether the gate passed, and neither failed nor is undecided."""
+        """Tell whether the gate passed."""
         return self.state is GateState.PASSED
 
     def __str__(self) -> str:
@@ -113,7 +113,7 @@ def worst_last(gates: Iterable[GateResult]) -> list[GateResult]:
 
 
 def gates_sentence(gates: Sequence[GateResult], shards: ShardsHere | None = None) -> str:
-    """Say whether the gates passed; name those that did not, and why the worst did not. Nothing without gates."""
+    """Say whether the gates passed; name those that did not, with the reason of the worst. Empty without gates."""
     if not gates:
         return ""
     *others, worst = worst_last(gates)
@@ -128,7 +128,7 @@ def gates_sentence(gates: Sequence[GateResult], shards: ShardsHere | None = None
 
 
 def of_shard_alone(shards: ShardsHere | None) -> str:
-    """Return words for a gate of one shard, which says nothing about the others; empty for a whole run."""
+    """Return a remark for the gate of a single shard, which decides nothing about others; empty for a whole run."""
     if not shards or not shards.missing:
         return ""
     return f" for shard {', '.join(map(str, shards.numbers))} of {shards.of} alone (`bakeoff merge` decides the whole)"
@@ -257,7 +257,7 @@ def kept_decision(gates: Sequence[GateResult], ledger: Ledger) -> GateDecision:
 
 
 def _warning(evidence: GateEvidence) -> str:
-    """Warn if single cases, or all changed cases, are certainly worse although no regression is shown."""
+    """Warn if single cases, or the changed cases as a whole, are certainly worse although no regression is shown."""
     known = [ruling.within for _, ruling in evidence.comparisons if ruling.within is not None]
     option = f"{evidence.option.replace('allow-undecided', 'gate')} no-new-failures"
     if broken := sorted({case for each in known for case in each.broken}):

@@ -110,7 +110,8 @@ class HistoryReport(FrozenModel):
 def in_order(sources: Iterable[Source]) -> list[SeriesRun]:
     """Return runs by their start, the oldest first.
 
-    Raises `UsageError` if a run has no known start, or if two have the same: they are one run, or have no order.
+    Raises `UsageError` if a run has no known start, or if two have the same, because then they are one run or cannot be
+    ordered.
     """
     found = list(sources)
     names = Counter(source.name for source in found)
@@ -322,7 +323,7 @@ def _state(place: int, change: SeriesChange) -> RunState:
 def describe_history(report: HistoryReport, *, last: int | None = None) -> Report:
     """Describe a series: the decision of the gate, and a plot and a table of the runs of each subject.
 
-    With `last`, the table has only the baseline and so many of the last runs. All of them are judged nevertheless.
+    With `last`, the table shows only the baseline and that many of the last runs, but all runs are judged.
     """
     decided = report.state is not GateState.UNDECIDED
     several = len(report.subjects) > 1
@@ -358,7 +359,7 @@ def _overview(report: HistoryReport) -> Section:
 
 
 def _state_datum(state: RunState, note: str = "", *, decided: bool) -> Datum:
-    """Return the state of a run. While the gate is undecided, no run is shown to be no worse."""
+    """Return the state of a run for a table. `not worse` is shown as undecided while the gate is undecided."""
     if state == "not worse" and not decided:
         return Datum("undecided", tone="partial", note="not shown to be worse, but something is missing")
     return Datum(state, tone=_TONES[state], note=note)

@@ -79,7 +79,7 @@ class LeaderboardEntry(FrozenModel):
 
 
 class Board(FrozenModel):
-    """One set of cases; the subjects that were tried on it are ranked among themselves."""
+    """One set of cases, with a ranking of the subjects that were tried on it."""
 
     name: str  # of the plan of the latest run
     cases: int
@@ -105,7 +105,7 @@ class Leaderboard(FrozenModel):
 
 
 class NothingToRank(UsageError):
-    """No run has a scored trial of a subject, apart from controls."""
+    """Raised if no run has a scored trial of a subject, apart from controls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -472,7 +472,7 @@ def _row(entry: LeaderboardEntry, *, split: bool) -> tuple[Value, ...]:
 
 
 def rank_cells(entry: LeaderboardEntry) -> tuple[Value, Value]:
-    """Return the rank of a subject, and the groups that it shares with others, as every leaderboard shows them."""
+    """Return a subject's rank, and the groups that it shares with other subjects, for a table."""
     standing = entry.standing
     groups = " ".join(map(letter, standing.groups)) or UNKNOWN
     return (
@@ -505,7 +505,7 @@ def _notes(entries: Sequence[LeaderboardEntry]) -> Iterator[Phrase]:
 
 
 def unfinished_notes(entries: Sequence[LeaderboardEntry]) -> Iterator[Phrase]:
-    """Report for each subject without a complete run how much of it counts."""
+    """Report, for each subject without a complete run, how much of its run counts."""
     for entry in entries:
         if entry.passed_over:
             runs = count_of(entry.passed_over, "later run lacks", "later runs lack")

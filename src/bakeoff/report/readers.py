@@ -36,7 +36,7 @@ _FOREIGN_LOGS = EntryPoint("foreign-logs", "bakeoff.logs.reader:ForeignLogReader
 _MAX_WORDS = 5  # sandboxes or versions that are listed
 _MAX_REASON_LENGTH = 300
 _BREAKS = (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
-"""The errors that a parser raises on an unexpected file."""
+"""The errors that parsers raise on unexpected files."""
 
 
 class Description(FrozenModel):
@@ -103,8 +103,8 @@ class Reader(Protocol):
     def recognises(self, path: Path) -> bool:
         """Tell whether a path is of this kind, by its name or first bytes.
 
-        Paths of any other kind are given, too, and paths that do not exist. A damaged file of this kind is recognised,
-        so that reading it can report the damage.
+        It is also called for paths of other kinds, and for paths that do not exist. A damaged file of this kind is
+        recognised, so that reading it can report the damage.
         """
 
     def describe(self, path: Path) -> Description:
@@ -296,7 +296,7 @@ class InstalledReader:
         return str(getattr(self._reader, "what", f"whatever reader {self._point.name!r} knows"))
 
     def recognises(self, path: Path) -> bool:
-        """Ask the reader. An error in it becomes `problem`, and the answer is no."""
+        """Ask the reader. If it fails, keep the error in `problem` and return False."""
         try:
             return self._reader is not None and bool(self._reader.recognises(path))
         except (OSError, *_BREAKS) as error:
@@ -347,7 +347,7 @@ def open_source(path: Path, readers: tuple[Reader, ...] | None = None) -> Source
 def find_source(results: Path, name: str, readers: tuple[Reader, ...] | None = None) -> Source:
     """Find a source by a path, the address of an object store, the name of a run under `results`, or `latest`.
 
-    A name that looks like a path is taken for one, so that the error names the missing file.
+    A name that looks like a path is treated as one, so that the error names the missing file.
     """
     if is_store_address(name):
         return Source(find_run(results, name).path, RunFolderReader())
@@ -380,7 +380,7 @@ def _circumstances(entries: Iterator[Entry]) -> Circumstances:
 
 
 def circumstances_at(last: Entry | None) -> Circumstances:
-    """Return what the last entry of a journal tells: whether its process ended, and the gates that it judged."""
+    """Return the conditions in the last entry of a journal: whether its process ended, and the gates that it judged."""
     if not isinstance(last, JournalMark) or last.kind != "end":
         return Circumstances(ended=False)
     try:

@@ -21,7 +21,7 @@ _VARYING = (
 
 
 def why(record: Record) -> str:
-    """Return the failure of a trial, or else the reasons of the scores below 1 and then of those that are missing."""
+    """Return the failure of a trial, or else the reasons of scores below 1, followed by those of missing scores."""
     if record.failure:
         return shorten(f"{record.failure.type}: {record.failure.message}", _MAX_TEXT_LENGTH)
     told = [f"{one.name}: {one.reason}" if one.reason else f"{one.name} {one.value:.2f}" for one in _low(record)]

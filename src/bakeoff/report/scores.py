@@ -156,7 +156,7 @@ def tradeoff_plots(
 ) -> Section | None:
     """Plot the scores of subjects, each with the intervals of its cost and time.
 
-    Controls take no time and no money, and would squeeze the others into a corner.
+    Controls are left out: they cost neither time nor money, and would compress the scale for the others.
     """
     everyone = list(subjects)
     known = [row for row in everyone if not row[0].control]

@@ -52,7 +52,7 @@ def lost_reason(record: Record) -> str:
 
 
 def error_line(failure: Failure) -> str:
-    """Return the error of a subject in one line: of a traceback, only the end."""
+    """Return the error of a subject in one line; of a traceback, return only the end."""
     before, _, traced = failure.message.strip().partition(_TRACEBACK)
     message = (before + traced.rpartition("\n")[2]).partition("\n")[0]
     said = message if failure.type == "SubjectError" else f"{failure.type}: {message}".removesuffix(": ")
@@ -69,7 +69,7 @@ def is_control(spec: SubjectSpec, *, bound: bool) -> bool:
 
 
 def losses_of(subjects: "Iterable[SubjectSummary]") -> dict[str, Losses]:
-    """Return the finished trials of each subject, and how many of them were lost in ways that it might cause.
+    """Return the numbers of each subject's finished trials, and of those lost in ways that it might have caused.
 
     Controls are left out, because they are not compared.
     """
@@ -136,7 +136,7 @@ class SubjectSummary(FrozenModel):
 
     @property
     def ledger(self) -> Ledger:
-        """Return what was planned for this subject, and what became of it."""
+        """Return what was planned for this subject, and how much of it passed, failed or is missing."""
         count = self.verdicts.get
         return Ledger(
             planned=self.planned,
@@ -171,7 +171,7 @@ class SubjectSummary(FrozenModel):
 
 
 def _amount_interval(amounts: AmountsByUnit) -> Interval | None:
-    """Return the interval of a mean. Trials of a case are not independent: cases or clusters are the units."""
+    """Return the interval of a mean. The units are cases or clusters, as trials of one case are not independent."""
     return amount_interval([count for count, _ in amounts.values()], [total for _, total in amounts.values()])
 
 
@@ -228,7 +228,7 @@ class Summary(FrozenModel):
 
     @property
     def ledger(self) -> Ledger:
-        """Return what was planned for all subjects that are judged, and what became of it."""
+        """Return what was planned for all judged subjects, and how much of it passed, failed or is missing."""
         return Ledger.total(subject.ledger for subject in self.judged)
 
     @property
@@ -338,7 +338,7 @@ class CaseVerdicts:
                 yield case, self.of(subject, case).verdict, case_values(rule, rounds)
 
     def passed(self, record: Record) -> bool:
-        """Tell whether the case of a record passed as a whole, whatever became of this round."""
+        """Tell whether the case of a record passed as a whole, even if this round did not."""
         return self.of(record.subject, record.case).ok
 
 
@@ -578,7 +578,7 @@ class RunTally:
 
 
 def _shards_of(plan: Plan) -> ShardsHere | None:
-    """Return the shards of a plan that are here, or None if it is whole. Shards without cases count as here."""
+    """Return the shards of a plan that are present, or None if it was not split. Shards without cases are present."""
     if (shard := plan.shard) is None:
         return None
     empty = range(len(shard.numbers_with_cases) + 1, shard.of + 1)

@@ -1,4 +1,4 @@
-"""Tell whether a scorer is the same as in another run: by its options and, if it is the user's own, by its code."""
+"""Tell whether a scorer is the same as in another run, by its options and, for the user's own scorers, its code."""
 
 import dis
 import os
@@ -28,7 +28,7 @@ def scorer_digest(scorer: Any) -> str:
 
 
 def _described(value: Any, inside: frozenset[int]) -> Any:
-    """Return a value as JSON. `inside` has the ids of the objects that it is a part of."""
+    """Return a description of a value as JSON. `inside` has the ids of the objects that contain the value."""
     if isinstance(value, str):
         is_machines = len(value) >= _MIN_SECRET_LENGTH and value in os.environ.values()
         return "" if is_machines else value.replace(os.getcwd(), ".")  # noqa: PTH109 - a part of a text

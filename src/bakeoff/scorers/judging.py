@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from bakeoff.scorers.model_judge import ModelScorer
 
 Asker: TypeAlias = "ModelScorer | CallGrader"
-"""A scorer that asks a model: it has the access to its provider, and the settings of each call."""
+"""A scorer that asks a model, with access to the provider and the settings of each call."""
 
 _PROFILED = {"anthropic": "anthropic", "openrouter": "openrouter", "gateway": "vercel"}
 """Providers of models of which some support schemas and some do not, with their names in pydantic-ai."""
@@ -77,7 +77,7 @@ def choice_question(criteria: str, choices: Mapping[str, str], longest: int, pro
 
 
 class UnreadableVerdict(GraderError):
-    """A judge's answer does not fit the schema that it was given."""
+    """Raised if a judge's answer does not fit the schema."""
 
 
 def access_to(model: str, environment: Mapping[str, str]) -> ProviderAccess:
@@ -134,7 +134,7 @@ async def ask(judge: Asker, given: ScoreInput, question: Question, texts: Mappin
 
 @asynccontextmanager
 async def _opened(judge: Asker, given: ScoreInput) -> AsyncIterator[OpenProvider | None]:
-    """Yield the provider that the run has opened, or open it once when scoring outside a run."""
+    """Yield the provider that the run has opened. Outside of a run, open it for this call."""
     if judge.only_recordings:
         yield None
     elif judge.access.key in given.resources:
@@ -204,7 +204,7 @@ def read_answer(said: str, schema: Mapping[str, Any]) -> JsonValue:
 
 
 def read_choice(said: str, letters: Container[str]) -> tuple[str, str]:
-    """Return the chosen letter and the rationale. Models that know no schema may write `b.` for `B`."""
+    """Return the chosen letter and the rationale. Models without support for schemas may write `b.` for `B`."""
     answer: Any = read_answer(said, {"type": "object", "required": ["choice"]})
     choice = answer["choice"]
     letter = choice.strip().rstrip(".:").upper() if isinstance(choice, str) else ""
@@ -237,7 +237,7 @@ _UNSEEN = re.compile(
 
 
 def neutral(text: str) -> str:
-    """Return the text with everything that looks like a mark of ours or of a chat format replaced by look-alikes."""
+    """Return the text with look-alikes for everything that resembles our marks or those of a chat format."""
     return _MARKS.sub(lambda found: found[0].translate(_HARMLESS), _UNSEEN.sub("", text))
 
 

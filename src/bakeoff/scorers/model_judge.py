@@ -169,7 +169,7 @@ class JudgeVerdict:
 
 
 def unreadable(said: str) -> JudgeVerdict:
-    """Return the verdict for an answer that does not have the form that was asked for."""
+    """Return the verdict for an answer that is not in the required form."""
     return JudgeVerdict(said, reason=f"the judge's verdict cannot be read: {said[:200]!r}", problem=True)
 
 

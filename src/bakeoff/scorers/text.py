@@ -72,7 +72,7 @@ DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 def json_in(text: str) -> Iterator[Any]:
-    """Yield every complete JSON object or list between other words, but not the values inside one."""
+    """Yield every complete JSON object or list in a text, but not the values inside one."""
     end = 0
     for found in islice(re.finditer(r"[\[{]", text), _MAX_STARTS):
         if found.start() >= end:

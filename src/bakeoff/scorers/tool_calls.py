@@ -1,4 +1,4 @@
-"""Check the tools that were called, and the way to an answer: `tool_calls` and `trajectory`."""
+"""Check the called tools, and the path to an answer: `tool_calls` and `trajectory`."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -186,7 +186,7 @@ def build_prompt(
 ) -> str:
     """Return what an agent is asked: the task, the instructions, the environment, and what the user adds.
 
-    `more_tests`: hidden tests count, too. `types`: type errors fail the answer.
+    With `more_tests`, hidden tests count too. With `types`, type errors fail the answer.
     """
     parts = [
         _BASE.format(
@@ -267,7 +267,7 @@ def _subjects(request: ExercisesRequest, exercises: Sequence[Exercise]) -> Itera
 
 
 def _check_known(wanted: Sequence[str], agents: Mapping[str, AgentDefinition]) -> None:
-    """Raise one error that names every agent that is not known."""
+    """Raise one error that names all unknown agents."""
     known = [*CONTROLS, *agents]
     unknown = [name for name in wanted if name not in agents]
     if not unknown:

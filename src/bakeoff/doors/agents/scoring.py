@@ -1,4 +1,4 @@
-"""Score attempts at exercises: the scorer `exercise`, the class of a failure, and the tool for further tries."""
+"""Score attempts at exercises: the scorer `exercise`, the class of a failure, and the tool for more tries."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
@@ -33,7 +33,7 @@ _FAILURES = 100  # tests that are named
 
 
 class ExerciseOutcome(FrozenModel):
-    """Everything known about one attempt once its tests have run. A record keeps this."""
+    """Everything known about one attempt after its tests have run. It is kept in the record."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
 
@@ -168,7 +168,7 @@ def _agent_error(agent: AgentRun) -> str | None:
 
 
 def _why_failed(grade: Grade) -> str:
-    """Return what failed: the run as a whole, or else the types, or else the first test."""
+    """Return the reason of a failure: the run as a whole, or else the types, or else the first test."""
     failure = grade.problem
     if not failure and (grade.failed or not grade.error):
         tests = grade.run.tests

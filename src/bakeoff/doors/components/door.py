@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 def _hostile(name: str, case: Case) -> Submission:
-    """Submit the hostile solution of this name, or an empty one if the language of the case has none."""
+    """Return the hostile solution of this name as a submission; it is empty if the case's language has none."""
     graded = graded_case(case)
     attack = solution_in_turn(graded) if name == IN_TURN else attack_on(graded, name)
     files = attack.files(graded) if isinstance(attack, HostileSolution) else {}
@@ -140,7 +140,7 @@ def _free_path(results: Path, name: str, run: str, written: Collection[Path]) ->
 
 
 def _began(folder: RunFolder) -> str | None:
-    """Return when the run began, however often it was resumed: from its name, or else from its oldest record."""
+    """Return the time when the run began, before any resume: from its name, or else from its oldest record."""
     from bakeoff.doors.components.results.model import stamp_in
     from bakeoff.doors.result_files import timestamp_of
 
@@ -151,7 +151,7 @@ def _began(folder: RunFolder) -> str | None:
 
 
 def _sizes(records: Sequence[Record]) -> dict[str, int]:
-    """Return how many tests each suite has, for suites in which anything was graded."""
+    """Return the number of tests of each suite in which anything was graded."""
     sizes: dict[str, int] = {}
     for record in records:
         for score in record.scores:

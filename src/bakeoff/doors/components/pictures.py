@@ -15,12 +15,12 @@ from bakeoff.storage.run_folder import RunFolder
 from bakeoff.toolchains.vitest import framework_of
 
 MAX_PICTURES = 500
-"""The number of pictures of one run; each starts a browser."""
+"""The largest number of pictures of one run; each picture starts a browser."""
 
 
 @dataclass(frozen=True, slots=True)
 class _PendingPicture:
-    """A component that waits for its picture."""
+    """A component whose picture is still missing."""
 
     key: str
     case: GradedCase

@@ -57,7 +57,7 @@ class ComponentsRequest(FrozenModel):
 
 
 def command_line(request: ComponentsRequest, *, jobs: int | None = None) -> list[str]:
-    """Return the command that makes the same request. Options with their default are left out."""
+    """Return the command line for the same request. Options with their default values are left out."""
     words = ["bakeoff", "run"]
     for name, value in request:
         option = f"--{_OPTIONS.get(name, name).replace('_', '-')}"
@@ -155,7 +155,7 @@ def _may_start_processes(suite: ComponentSuite) -> bool:
 
 
 def build_prompt(suite: ComponentSuite, *, hide_tests: bool, shown: str | None = None) -> str:
-    """Return what the model is asked: the suite's prompt, its tests unless they are hidden, and how to hand in.
+    """Return the model's prompt: that of the suite, its tests unless they are hidden, and how to submit the answer.
 
     `shown` are the tests to show instead of all, where a share of them is hidden.
     """
@@ -202,12 +202,12 @@ def _with_servers(request: ComponentsRequest, model: str, taken: set[str]) -> It
 
 
 def servers_of(request: ComponentsRequest) -> list[tuple[ServerSpec, ...]]:
-    """Return the servers of each value of --mcp that has some."""
+    """Return the servers of each value of --mcp that names any."""
     return [tuple(found.values()) for value in dict.fromkeys(request.mcp) if (found := _servers_of(value))]
 
 
 def _servers_of(configuration: str) -> dict[str, ServerSpec]:
-    """Return the servers of one value of --mcp, by what was typed. `none` means no server."""
+    """Return the servers in one value of --mcp, by the text that names each. `none` means no server."""
     typed = dict.fromkeys(part.strip() for part in configuration.split(JOINED))
     if "none" in typed:
         if len(typed) > 1:

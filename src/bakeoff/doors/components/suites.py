@@ -44,7 +44,7 @@ _VALIDATOR_ENDINGS = (".ts", ".py")  # they decide what runs it
 
 
 class Unusable(Exception):
-    """A folder cannot be used as a suite, for this reason."""
+    """Raised for a folder that cannot be used as a suite; the message says why."""
 
 
 class Layout(FrozenModel):
@@ -220,7 +220,7 @@ class ComponentSuite:
 
     @property
     def language(self) -> str:
-        """Return the language of the component: that in `suite.toml`, or else by the ending of its file."""
+        """Return the language of the component: that in `suite.toml`, or else that of its file's suffix."""
         return self.layout.language or _LANGUAGES.get(Path(self.component_file).suffix, "")
 
     @property
@@ -237,7 +237,7 @@ class ComponentSuite:
 
 @dataclass(frozen=True, slots=True)
 class FoundSuites:
-    """The suites of a folder by name, and the reason why each other one is left out."""
+    """The suites of a folder by name, and the reason for each one that is left out."""
 
     folder: Path
     suites: tuple[ComponentSuite, ...]

@@ -49,7 +49,7 @@ EXAMPLES = {
     "mcp": "list servers, each with a `name` and a `command` or `url`",
     "env": "write `NAME: value`, such as `{API_KEY: '${API_KEY}'}`",
 }
-"""Correct values by the names of keys, for errors."""
+"""Examples of correct values, by the names of keys, for error messages."""
 
 
 def path_in(text: str) -> str | None:
@@ -62,7 +62,7 @@ def _listed(value: Any) -> Any:
 
 
 class _OneOf(FrozenModel):
-    """An object that has exactly one of some keys."""
+    """An object that must have exactly one of several keys."""
 
     one_of: ClassVar[tuple[str, ...]]
 
@@ -148,7 +148,7 @@ OF_KINDS = {
     ),
     "command": ("input", "env", "sandbox"),
 }
-"""The keys of a subject that only one kind has."""
+"""The keys of a subject that belong to only one kind."""
 
 
 class CaseEntry(FrozenModel):
@@ -183,7 +183,7 @@ class CaseEntry(FrozenModel):
 
     @property
     def source(self) -> str | None:
-        """Return the key that says where cases come from, or None if this is a case."""
+        """Return the key that names the source of cases, or None if this is a case."""
         return next((name for name in SOURCES if getattr(self, name) is not None), None)
 
 
@@ -258,7 +258,7 @@ class SuitePrompt:
 
 @dataclass(frozen=True, slots=True)
 class PromptCase:
-    """A case before its prompt is filled in."""
+    """A case whose prompt is not filled in yet."""
 
     where: str
     name: str | None = None
@@ -272,7 +272,7 @@ class PromptCase:
 
 @dataclass(frozen=True, slots=True)
 class PromptSuite:
-    """A configuration that was read and checked."""
+    """A configuration after it was read and checked."""
 
     file: Path
     name: str
@@ -359,6 +359,6 @@ def _field_shapes(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def first_files() -> dict[str, str]:
-    """Return a small configuration that works, and its schema, by their names."""
+    """Return a small working configuration and its schema, by file name."""
     config = resources.files("bakeoff.bundled").joinpath("eval", CONFIG_NAME).read_text("utf-8")
     return {CONFIG_NAME: config, SCHEMA_NAME: schema_text()}

@@ -20,7 +20,7 @@ _BUDGETS = ("max_cost", "max_total_tokens", "max_seconds")
 
 
 class EvalDoor(Door):
-    """Models, commands and functions on the prompts of a configuration."""
+    """The door of prompts: models, commands and functions answer the prompts of a configuration."""
 
     pages = True
 

@@ -105,8 +105,8 @@ def _table(document: dict[str, Any]) -> Any:
 def _lines(text: str) -> dict[Key, int]:
     """Return the line of each key that begins a line. Values inside a line or a list have the line of their key.
 
-    The standard library reads TOML without places. A key in a text of several lines may be taken for one of ours: then
-    an error names a line that is somewhat off.
+    The standard library reads TOML without places. A line of a multi-line text may look like one of our keys; then an
+    error names the wrong line.
     """
     lines: dict[Key, int] = {}
     counts: dict[Key, int] = {}

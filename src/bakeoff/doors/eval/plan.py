@@ -100,7 +100,7 @@ def _refuse_unknown(option: str, wanted: Sequence[str], known: Sequence[str]) ->
 
 
 class _FilledCase:
-    """Fills the prompts of a suite with its cases, and gathers problems."""
+    """Fills the prompts of a suite with its cases, and collects problems."""
 
     def __init__(self, suite: PromptSuite, request: EvalRequest) -> None:
         self.suite, self.request = suite, request

@@ -40,18 +40,18 @@ class Usual:
 
 @dataclass(slots=True)
 class Notes:
-    """Collect the parts of a configuration that cannot be used: problems end the run, warnings name the rest."""
+    """Collect the parts of a configuration that cannot be used: problems end the run, warnings only report."""
 
     placed: PlacedYaml
     problems: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
     def problem(self, key: Key, what: str) -> None:
-        """Note something that keeps the file from being used."""
+        """Note a problem, because of which the file cannot be used."""
         self.problems.append(self.placed.problem(key, what))
 
     def warn(self, key: Key, what: str) -> None:
-        """Note something that is left out."""
+        """Note a part that is left out."""
         self.warnings.append(self.placed.problem(key, what))
 
     def object(self, key: Key, value: Any, known: tuple[str, ...] = ()) -> dict[str, Any]:

@@ -38,7 +38,7 @@ _IN_CSV = CONDITIONS | _MEASURES.keys() | {"llm-rubric", "similar", "javascript"
 
 
 def csv_assertion(text: str) -> dict[str, Any]:
-    """Return the assertion in a cell of the column `__expected`."""
+    """Return the assertion in a cell of promptfoo's column `__expected`."""
     if text in ("is-json", "contains-json"):
         return {"type": text}
     found = _CSV.fullmatch(text)
@@ -105,7 +105,7 @@ class Assertions:
     def _scorer(
         self, given: Any, key: Key, notes: "Notes", variables: dict[str, Any], judge: Any, *, mean: bool
     ) -> dict[str, Any] | ScorerSpec | None:
-        """Return a condition, a scorer, or None for an assertion that is not understood."""
+        """Return the condition or scorer for an assertion; None if the assertion is not understood."""
         if not isinstance(given, dict) or not isinstance(given.get("type"), str):
             notes.problem(key, "an assertion has to be an object with a `type`")
             return None
@@ -159,7 +159,7 @@ class Assertions:
 
 
 def _numbered(specs: list[ScorerSpec]) -> tuple[ScorerSpec, ...]:
-    """Return scorers with names that tell those of one kind apart."""
+    """Return scorers under different names, by numbering those of the same kind."""
     kinds = [spec.kind for spec in specs]
     before = [kinds[:at].count(kind) for at, kind in enumerate(kinds)]
     names = [f"{kind} {number + 1}" if number else None for kind, number in zip(kinds, before, strict=True)]
@@ -213,7 +213,7 @@ _PROGRAMS = ("exec", "python", "file", "golang", "ruby", "script")
 
 
 def model_name(text: str) -> str | None:
-    """Return our name of a model of promptfoo, or None if we have no such provider."""
+    """Return our name of a promptfoo model, or None if we do not have its provider."""
     provider, _, rest = text.partition(":")
     api, colon, model = rest.partition(":")
     if colon and api in _APIS:

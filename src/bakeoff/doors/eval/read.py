@@ -124,7 +124,7 @@ class _SuiteReader:
         self.problems.append(self.placed.problem(key, what))
 
     def _line(self, problem: str) -> int:
-        """Return the line of a problem in the configuration; problems of other files come last."""
+        """Return the line of a problem in the configuration, for sorting: problems of other files come last."""
         line = problem.removeprefix(f"{self.placed.file}:").partition(":")[0]
         return int(line) if line.isdecimal() else sys.maxsize
 
@@ -216,7 +216,7 @@ class _SuiteReader:
             self._add(error, place)
 
     def _add(self, error: UsageError, key: Key) -> None:
-        """Add a problem of another file, which names its own place, or one of ours."""
+        """Add a problem at a key. Problems of other files already name their own place."""
         text = str(error)
         own = any(text.startswith(f"{file}:") for file in self.sources)
         self.problems.append(text if own else self.placed.problem(key, text))

@@ -41,10 +41,10 @@ def _keys(value: Any, key: Key = ()) -> Iterator[Key]:
 
 
 class PlacedRow(PlacedYaml):
-    """A row whose keys all have one place, which is already complete with file and line."""
+    """A row whose keys all have the same place, which already includes file and line."""
 
     def where(self, key: Key) -> str:  # noqa: ARG002 - all keys have the same place
-        """Return the file and the line of the row, for messages."""
+        """Return the file and line of the row for messages, whatever the key."""
         return str(self.file)
 
 
@@ -82,7 +82,7 @@ def read_texts(
 
 
 def number_in(text: str) -> float | str:
-    """Return the number that a cell holds, or its text, which is then refused at its place."""
+    """Return the number in a cell, or the text itself, which is then reported at its place."""
     try:
         return float(text)
     except ValueError:
@@ -116,7 +116,7 @@ def dataset_rows(folder: Path, split: str | None) -> Iterator[DataRow]:
 
 
 def _names(given: Any) -> list[str]:
-    """Return names of files of a data set. Only plain names are accepted, so that none leads out of its folder."""
+    """Return the file names of a data set. Only plain names are accepted, so that none leads out of the folder."""
     names = [str(each) for each in given or ()]
     if wrong := [name for name in names if Path(name).name != name or name in (".", "..")]:
         raise UsageError(f"{wrong[0]!r} is not the name of a file in the data set")

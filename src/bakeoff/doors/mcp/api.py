@@ -47,7 +47,7 @@ class McpProgress:
 
 
 Config = Path | str | Mapping[str, Any] | SuiteConfig | EvaluationRequest
-"""A file or a folder of files, the keys of a file as data, a configuration, or a part of a file or folder."""
+"""The accepted forms of a configuration: a path, the keys of a file as data, a model, or a request."""
 
 OnProgress = Callable[[McpProgress], None]
 

@@ -1,4 +1,4 @@
-"""The cases of a configuration: a prompt and the expected calls, or several turns of a conversation."""
+"""The cases of a configuration: a prompt with the expected calls, or several turns of a conversation."""
 
 from typing import Annotated, Any
 
@@ -21,14 +21,14 @@ from bakeoff.scorers.entries import ScorerEntries
 from bakeoff.scorers.mcp.calls import CallRules, EndCheck, ExpectedMcpCall, GradedText, written_calls
 
 SPELLINGS = ("expectedOutput", "expectedToolUsage")
-"""Both names of one key: ours, and that of older files."""
+"""Both names of one key: ours, and the one in older files."""
 
 Truth = Annotated[bool, Strict()]
 OF_A_TURN = (
     *("prompt", *SPELLINGS, "expectedResults", "alternatives"),
     *("order", "extraCalls", "maxCalls", "expectedError"),
 )
-"""The keys that a case with several turns has in each turn instead."""
+"""The keys that, in a case with several turns, belong into each turn."""
 
 
 class McpTurn(CallRules):

@@ -33,7 +33,7 @@ Raises `SubjectError` if the answer has no text.
 async def proposed_descriptions(
     tool: ServerTool, tools: Sequence[ServerTool], model: str, count: int, environment: Mapping[str, str]
 ) -> tuple[list[str], list[str]]:
-    """Return what a model proposes, and a sentence for each answer that cannot be used."""
+    """Return the descriptions that a model proposes, and a sentence for each answer that cannot be used."""
     others = [other for other in tools if other.name != tool.name][:_MAX_OTHERS]
     told = {
         "name": tool.name,

@@ -52,7 +52,7 @@ class CellOutcome:
 
 @dataclass(frozen=True, slots=True)
 class CallOutcome:
-    """All cells in the plan's order: cases outside, models inside."""
+    """All cells in the plan's order: by case, and by model within a case."""
 
     cells: tuple[CellOutcome, ...]
     rule: Literal["all", "ratio"]
@@ -129,25 +129,25 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Confusion:
-    """One model's calls: the rounds for each pair of a wanted and a called tool, and for each wanted tool."""
+    """One model's calls: the number of rounds for each pair of an expected and a called tool, and per expected tool."""
 
     model: str
     counts: Mapping[Pair, int]
     rounds: Mapping[str, int]
 
     def wanted(self) -> list[str]:
-        """Return the wanted tools in the order of the plan, which are the rows of the matrix."""
+        """Return the expected tools in the order of the plan, which are the rows of the matrix."""
         return list(dict.fromkeys(wanted for wanted, _ in self.counts))
 
     def called(self) -> list[str]:
-        """Return the wanted tools first, in the same order, so that correct calls are on the diagonal."""
+        """Return the expected tools first, in the same order, so that correct calls are on the diagonal."""
         wanted = self.wanted()
         others = {called for _, called in self.counts} - set(wanted)
         return [*wanted, *sorted(others, key=lambda name: (name in _NOT_TOOLS, name))]
 
 
 class ConfusedTools(FrozenModel):
-    """A wanted tool and another that was called instead, over all models."""
+    """An expected tool and another that was called instead, over all models."""
 
     wanted: str
     called: str
@@ -176,7 +176,7 @@ def confusions(plan: Plan, records: Iterable[Record]) -> tuple[Confusion, ...]:
 
 
 def _confusion(model: str, rounds: Sequence[Sequence[Pair]], order: Sequence[str]) -> Confusion:
-    """Count the rounds of each pair. The rarest unwanted tools are counted together if there are too many."""
+    """Count the rounds of each pair. If there are too many tools, the rarest unexpected ones are counted together."""
     wanted = Counter(name for pairs in rounds for name in {wanted for wanted, _ in pairs})
     called = Counter(name for pairs in rounds for _, name in pairs if name not in order and name not in _NOT_TOOLS)
     kept = {name for name, _ in called.most_common(_MAX_OTHERS)}
@@ -226,7 +226,7 @@ def called_in(record: Record) -> list[Call]:
 
 
 def _pairs(wanted: Sequence[str], record: Record) -> list[Pair]:
-    """Pair each wanted tool with the call in its place: as many correct pairs as the order allows, then others.
+    """Pair each expected tool with a call: as many correct pairs as the order allows, then the others.
 
     Pairing by position alone would make every call after a missing one look like a confusion.
     """

@@ -37,7 +37,7 @@ KIND = "mcp-"
 """The prefix of every subject's kind; the mode follows it."""
 
 FIRST_SEED = 1
-"""Rounds are counted from 1, here and in reports, and the number of a round is its seed."""
+"""The first round's number. Reports count rounds from 1, too, and the number of a round is its seed."""
 
 AGENT_STEPS = 10
 REPORT_FOLDER = Path("mcp-report")
@@ -61,7 +61,7 @@ class EvaluationRequest(FrozenModel):
 
 
 class McpPlanSettings(RunSettings):
-    """The part of a plan besides its cases, subjects, scorers and rounds.
+    """The settings of a plan, besides its cases, subjects, scorers and rounds.
 
     A run can be resumed, rescored and shown from its plan alone. Only secrets are read from the configuration again.
     """
@@ -87,7 +87,7 @@ class McpPlanSettings(RunSettings):
 
     @cached_property
     def tools_hash(self) -> str:
-        """Return the hash of everything that the servers say about their tools; models see all of it."""
+        """Return the hash of all that the servers say about their tools, which models see."""
         return fingerprint([tool.model_dump(mode="json") for tool in self.tools])
 
     @property
@@ -220,7 +220,7 @@ def with_tools(
     warnings: Sequence[str],
     coverage: Coverage | None = None,
 ) -> tuple[Plan, McpPlanSettings]:
-    """Add the tools that the servers listed to a plan and its settings."""
+    """Add the servers' tools to a plan and its settings."""
     told = tuple(dict.fromkeys((*settings.warnings, *warnings)))
     settings = settings.model_copy(update={"tools": tuple(tools), "warnings": told, "coverage": coverage})
     subjects = tuple(spec.model_copy(update={"revision": settings.revision}) for spec in plan.subjects)
@@ -287,7 +287,7 @@ def _case(
 
 
 def _expectation(part: McpTurn) -> dict[str, Any]:
-    """Return what a turn expects, by the field names of `CaseExpectation`."""
+    """Return the expectation of a turn, under the field names of `CaseExpectation`."""
     return {
         "calls": part.expectedOutput,
         "results": part.expectedResults,
@@ -304,7 +304,7 @@ def case_id(number: int, name: str | None, prompt: str) -> str:
 
 
 def _options(model: str, config: SuiteConfig) -> dict[str, JsonValue]:
-    """Return everything that may change an answer. Retries and concurrency do not."""
+    """Return all options that may change an answer. Retries and concurrency do not."""
     settings = config.settings_of(model).model_dump(include=set(ModelSettings.model_fields), exclude_none=True)
     constrained = parse_model_name(model).provider == "local" and config.mode == "json"
     return {

@@ -111,7 +111,7 @@ _SCHEME = re.compile(r"(?:bearer|basic|token) +", re.IGNORECASE)
 
 
 def parse_headers(given: Sequence[str]) -> dict[str, str]:
-    """Read `Name: value`. The message of an error does not show the value, which is likely a secret."""
+    """Read `Name: value`. Error messages do not show the value, which is probably a secret."""
     headers: dict[str, str] = {}
     for text in given:
         name, colon, value = text.partition(":")
@@ -155,7 +155,7 @@ def suite_with_headers(suite: McpSuite, given: Sequence[str]) -> McpSuite:
 
 
 def hidden_headers(given: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the headers with variables in place of values, and these values by variable."""
+    """Return the headers with variables in place of their values, and the values by variable."""
     headers: dict[str, str] = {}
     secrets: dict[str, str] = {}
     for name, value in parse_headers(given).items():
@@ -191,7 +191,7 @@ def servers_of(suite: McpSuite, only: Sequence[str] = ()) -> list[ServerSpec]:
 
 
 def redactor_of(specs: Sequence[ServerSpec]) -> Redactor:
-    """Return a redactor for the secrets of servers and of the environment. From now on, they are not printed."""
+    """Return a redactor for the secrets of servers and of the environment, which also become hidden in later output."""
     own = {f"{spec.name} {name}": value for spec in specs for name, value in spec.shown_to_nobody.items()}
     printed_secrets().learn(own)
     return Redactor({**known_secrets(), **own})

@@ -53,7 +53,7 @@ _AGENT_PROMPT = "Use the tools to do what the user asks for. When it is done, sa
 
 
 class SuiteModelOptions(ModelOptions):
-    """The options of a model that only suites have."""
+    """The options that only the models of suites have."""
 
     constrained: bool = Field(default=False, description="the reply must follow the JSON Schema of a call")
     max_steps: PositiveInt = AGENT_STEPS
@@ -212,12 +212,12 @@ class SuiteModel:
 
 
 def calls_scorer(plan: Plan) -> McpCalls:
-    """Return the scorer of calls as the plan has it, without servers."""
+    """Return the scorer of calls with the options of the plan, without servers."""
     return next((McpCalls.from_spec(spec) for spec in plan.every_scorer if spec.kind == SCORER), McpCalls())
 
 
 def turn_rules(options: McpCalls, settings: McpPlanSettings, environment: Mapping[str, str]) -> TurnRules:
-    """Return how the turns of a suite are read and compared."""
+    """Return the rules by which the turns of a suite are read and compared."""
     tools = () if settings.allowDestructive else settings.tools
     return TurnRules(
         ReplyReader(options.mode, settings.tools, options.strict_json),
@@ -234,7 +234,7 @@ def suite_parts(
     environment: Mapping[str, str],
     running: McpHub | None = None,
 ) -> SuiteParts:
-    """Return what the scorer of calls needs of a suite: its servers (those that run already, if any) and judges."""
+    """Return the parts of a suite for the scorer of calls: its servers, which may run already, and its judges."""
     expected = [case.expected for case in plan.cases if isinstance(case.expected, dict)]
     graded = any(each.get("grading") is not None for each in expected)
     wanted = graded or any(each.get("results") is not None or each.get("execute") for each in expected)
@@ -362,7 +362,7 @@ class TurnConversation:
         return transcript.model_copy(update={"metadata": {**transcript.metadata, **told}})
 
     async def _execute(self, turn: CaseExpectation, calls: Sequence[Call], steps: Sequence[Step]) -> list[ExecutedCall]:
-        """Return the results of the calls of a turn. Agents have made them already."""
+        """Return the results of the calls of a turn. Execute them first, unless an agent has made them already."""
         if self.hub is None or not calls:
             return []
         if self.rules.reader.mode == "agent":
@@ -406,7 +406,7 @@ def with_results(prompt: str, calls: Sequence[Call], executed: Sequence[Executed
 
 
 def _with_results(step: Step, executed: Sequence[ExecutedCall]) -> Step:
-    """Return a step of function calling with the results of its calls, which were made after it."""
+    """Return a step of function calling, with the results that its calls got afterwards."""
     given = iter(executed)
     parts: list[Part] = []
     for part in step.parts:

@@ -40,7 +40,7 @@ _CASES = re.compile(rb"""(?:^|[{,]\s*)["']?testCases["']?\s*:""", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class SelectedSuite:
-    """A suite, the part of it that was asked for, and how to run that part. The tools are added by `prepare`."""
+    """A suite, the selected part of it, and how to run that part. `prepare` adds the tools."""
 
     suite: McpSuite
     request: EvaluationRequest
@@ -145,7 +145,7 @@ def read_suites(request: EvaluationRequest, options: RunOptions, given: McpSuite
 
 
 def _parts(suites: Sequence[McpSuite], request: EvaluationRequest) -> Iterator[tuple[McpSuite, EvaluationRequest]]:
-    """Yield the matching part of every suite. A suite without a match is skipped, like a case that is filtered out."""
+    """Yield the matching part of every suite. Suites without a match are skipped, like filtered cases."""
     for suite in suites:
         models = tuple(name for name in request.models if name in suite.config.modelsToTest)
         cases = tuple(wanted for wanted in request.cases if wanted in suite.case_names)

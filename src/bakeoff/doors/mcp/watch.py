@@ -85,16 +85,16 @@ class Selection:
 
     @property
     def cells_carried(self) -> int:
-        """Return the number of cells that are carried over whole."""
+        """Return the number of cells whose results are all carried over."""
         return len({(record.case, record.subject) for record in self.carried} - self.asked.keys())
 
     @property
     def is_empty(self) -> bool:
-        """Return True if nothing is asked or scored, and nothing changed that a report shows."""
+        """Return True if nothing is asked or scored, and no change would be visible in a report."""
         return not self.asked and not self.changes and all(record.score_key for record in self.carried)
 
     def noted_in(self, plan: Plan) -> Plan:
-        """Return the plan with a warning that says how many results are carried over, for reports."""
+        """Return the plan with a warning for reports that says how many results are carried over."""
         if not self.cells_carried:
             return plan
         carried = count_of(self.cells_carried, "cell")
@@ -182,7 +182,7 @@ class CycleDoor(Door):
     cycle: int
 
     def line_of(self, record: Record) -> str | None:
-        """Return a line about an answer, so that the first is seen before the cycle ends."""
+        """Return a line about an answer, so that answers are shown before the cycle ends."""
         if (record.case, record.subject) not in self.selection.asked:
             return None
         passed = record.verdict is Verdict.PASS

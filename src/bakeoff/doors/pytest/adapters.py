@@ -141,8 +141,7 @@ def call_with_row(task: Callable[..., Any], row: EvalRow) -> Call:
 
 
 def _own_copy(row: EvalRow) -> EvalRow:
-    """Copy the containers of a row. A task that appends to its messages must not change what the next round, another
-    model and the scorers are given."""
+    """Copy the containers of a row, so that a task that appends to its messages changes only its own copy."""
     return EvalRow(row.id, _copied(row.values), row.problem)
 
 
@@ -193,7 +192,7 @@ class SuiteScorer:
 
 
 def named_scorers(functions: Iterable[Callable[..., Any]], *, offline: bool = False) -> dict[str, "SuiteScorer"]:
-    """Return the scorers by name. A second one of the same name gets a number. `offline`: only recordings answer."""
+    """Return the scorers by name. A second one of the same name gets a number. If `offline`, only recordings answer."""
     scorers: dict[str, SuiteScorer] = {}
     for function in functions:
         given = (getattr(function, "name", None), getattr(function, "__name__", None))
@@ -208,7 +207,7 @@ def named_scorers(functions: Iterable[Callable[..., Any]], *, offline: bool = Fa
 
 
 def digests_of(functions: Iterable[Callable[..., Any]]) -> dict[str, str]:
-    """Return the identity of each scorer, by its name: it differs for scorers that score in another way."""
+    """Return a digest of each scorer by name, which differs for scorers that score differently."""
     return {name: scorer_digest(one.function) for name, one in named_scorers(functions).items()}
 
 
@@ -223,12 +222,12 @@ def refuse_incomplete(scorers: Mapping[str, Scorer]) -> None:
 
 
 async def preload(scorers: Mapping[str, Scorer]) -> None:
-    """Import what the scorers need before the first case, in a thread."""
+    """Import the modules that the scorers need, in a thread, before the first case."""
     for scorer in scorers.values():
         if isinstance(scorer, SuiteScorer) and (needed := getattr(scorer.function, "preload", None)):
             await asyncio.to_thread(needed)
 
 
 def is_debugging(config: pytest.Config) -> bool:
-    """Tell whether pytest was told to stop where a test fails."""
+    """Tell whether pytest was told to open a debugger where a test fails."""
     return bool(config.getoption("usepdb", False))

@@ -92,7 +92,7 @@ def _group(
 
 
 def _line(collector: Any, suite: EvalSuite) -> int | None:
-    """Return the line of a suite's function in its file, counted from 0, or else that of the suite itself."""
+    """Return the line, counted from 0, of a suite's function in its file, or else of the suite itself."""
     code = getattr(inspect.unwrap(suite._bakeoff.function), "__code__", None)
     if code is not None and code.co_filename == str(collector.path):
         return int(code.co_firstlineno) - 1

@@ -20,7 +20,7 @@ from bakeoff.plan import SubjectSpec
 from bakeoff.report.suites.outcomes import subject_name
 
 MAX_SUBJECTS = 20
-"""A suite with more sets of parameters than this treats them as cases, not as subjects."""
+"""The number of sets of parameters above which a suite treats them as cases instead of subjects."""
 
 
 @dataclass(eq=False, slots=True)
@@ -54,7 +54,7 @@ class Group:
 
 
 def by_group(items: Iterable[Any]) -> dict[Group, list[Any]]:
-    """Return the evals of suites among some items, by group."""
+    """Return the suite evals among the items, by group."""
     found: dict[Group, list[Any]] = {}
     for item in items:
         if isinstance(group := getattr(item, "group", None), Group):

@@ -71,7 +71,7 @@ _WAY_OUT = "write `await to_eval(…)`, or `to_eval.sync(…)` in a test that is
 
 @dataclass(slots=True, eq=False)
 class EvalCall:
-    """One call of an eval in a test, which must end with an outcome before the test does."""
+    """One call of an eval in a test, for which an outcome is needed before the test ends."""
 
     row: EvalRow
     place: str  # file and line
@@ -83,7 +83,7 @@ class EvalCall:
 
     @property
     def is_apart(self) -> bool:
-        """Tell whether the eval runs in another asyncio task than the one that called it."""
+        """Tell whether the eval runs in another asyncio task than the one in which it was called."""
         return self.task is not None and asyncio.current_task() is not self.task
 
 
@@ -127,7 +127,7 @@ class EvalFixture:
                 yield call, UNFINISHED, f"{call.place}: this eval {said}"
 
     def report(self, call: EvalCall, outcome: EvalOutcome, errors: Mapping[int, BaseException]) -> None:
-        """Report the outcome of a call, unless its test has ended: then the eval is lost already."""
+        """Report the outcome of a call, unless its test has ended and the eval is already counted as lost."""
         __tracebackhide__ = True
         if not self._is_over:
             call.ended = True
@@ -337,7 +337,7 @@ class RunEval(EvalFixture):
     def __call__(
         self, input: Any, *, task: Callable[..., Any], timeout: float | None = 60.0, **row: Any
     ) -> Evaluation["EvalRun"]:
-        """Call a task as a suite does and return what it did. An error of the task fails the test at this line.
+        """Call a task as a suite does and return what it did. An error of the task fails the test where it is called.
 
         Args:
             input: the input of the task.
@@ -390,7 +390,7 @@ class EvalRun:
 
     @property
     def transcript(self) -> Transcript:
-        """Return everything that the task said and did, as the scorers are given it."""
+        """Return the whole transcript of the task, as scorers receive it."""
         assert self.record.transcript is not None  # a run without one has raised
         return self.record.transcript
 
@@ -415,7 +415,7 @@ class EvalRun:
         return self.record.attempt.working_seconds if self.record.attempt else 0.0
 
     def judge(self, *scorers: ScorerLike, threshold: float | None = 1.0) -> Evaluation[EvalOutcome]:
-        """Score the run without calling the task again. A score below the threshold fails the test at this line."""
+        """Score the run without calling the task again. A low score fails the test where `judge` is called."""
         __tracebackhide__ = True
         settings, given = settings_of("judge", threshold=threshold), check_scorers("judge", scorers)
         return self._by.made(self._row.values, lambda call: self._judged(call, given, settings), _WAY_OUT_OF_JUDGE)
@@ -438,6 +438,6 @@ class EvalRun:
     def outcome(
         self, records: list[Record], rule: PassRule = _DEFAULT_RULE, scorers: Iterable[Callable[..., Any]] = ()
     ) -> EvalOutcome:
-        """Return the outcome of the run with these records of it."""
+        """Return the outcome of the run with these records."""
         by = self._by
         return _outcome(by._config, by._nodeid, by._name, self._row, rule, records, scorers)

@@ -111,7 +111,7 @@ class EvalItem(pytest.Function):
 
     @property
     def location(self) -> tuple[str, int | None, str]:
-        """Return pytest's location, without computing for each row what all rows have in common."""
+        """Return pytest's location. The part that all rows share is computed only once."""
         file, line, before = self.group.location
         return file, line, before + self.name
 
@@ -123,7 +123,7 @@ class EvalItem(pytest.Function):
         return self.group.hooks
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Show a low score as its message alone, at the line of the function; any other error with its traceback."""
+        """Show a low score as its message alone, at the line of the function; show other errors with a traceback."""
         if isinstance(excinfo.value, EvalFailed):
             shown: Any = excinfo.getrepr(
                 style="value", tbfilter=False, chain=False

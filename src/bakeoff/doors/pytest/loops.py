@@ -129,7 +129,7 @@ class BorrowedLoop:
                 watch.close()
 
     def close(self) -> None:
-        """Forget the loop. Its owner closes it."""
+        """Forget the loop, which its owner closes."""
         if self._loop is not None:
             RUNNING.pop(self._loop, None)
 
@@ -142,7 +142,7 @@ def _keep(coroutine: Coroutine[Any, Any, None], kept: set[asyncio.Task[Any]]) ->
 
 
 class _InheritingExecutor(ThreadPoolExecutor):
-    """Run functions with the context variables of their caller, so that it is known which case prints."""
+    """Run functions with the context variables of their caller, so that output is assigned to the right case."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
         return super().submit(copy_context().run, fn, *args, **kwargs)

@@ -39,7 +39,7 @@ COLLECTION_KEY = "bakeoff_collection"
 _SELECTING = ("keyword", "markexpr", "deselect", "lf")  # options of pytest that deselect tests of a shard later
 
 WATCH_CYCLE = "--eval-watch-cycle"
-"""The option by which `--eval-watch` starts a cycle. Its file says what is to be run."""
+"""The option by which `--eval-watch` starts a cycle. Its file lists the tests to run."""
 
 TERMINAL_WIDTH = "bakeoff_width"
 """The key that tells an xdist worker the width of the terminal, in columns."""
@@ -168,12 +168,12 @@ def rounds_of(config: pytest.Config, settings: "Settings") -> int:
 
 
 def is_limited(config: pytest.Config) -> bool:
-    """Return True if there is a limit on what evals may spend."""
+    """Return True if the spending of evals is limited."""
     return config.getoption("eval_max_cost") is not None or config.getoption("eval_max_total_tokens") is not None
 
 
 def run_options(config: pytest.Config) -> "RunOptions":
-    """Return the options with which the core runs trials."""
+    """Return the options with which the core runs the trials."""
     from bakeoff.options import RunOptions
 
     return RunOptions(

@@ -92,7 +92,7 @@ class CasePrinting:
         yield
 
     def show(self, printed: CapturedOutput | None) -> None:
-        """Print and log the buffer of a case again, so that pytest captures it for the running test."""
+        """Print and log the captured output of a case again, so that pytest captures it for the running test."""
         if printed is None:
             return
         texts, printed.texts = printed.texts, []
@@ -114,7 +114,7 @@ class CasePrinting:
 
 
 class _RoutedStream:
-    """The `write` of a stream: into the buffer of the case that calls it, otherwise into the stream."""
+    """The `write` of a stream: it writes into the buffer of the case that calls it, or else into the stream."""
 
     def __init__(self, name: str, write: Callable[[str], Any]) -> None:
         self._name = name
@@ -133,7 +133,7 @@ def _of_no_case(_: logging.LogRecord) -> bool:
 
 
 class _CaseHandler(logging.Handler):
-    """Keeps the records that a case logs. Their texts are formatted at once, because their arguments may change."""
+    """Keep the records that a case logs. Their texts are formatted at once, because their arguments may change."""
 
     def emit(self, record: logging.LogRecord) -> None:
         if (printed := _PRINTED.get()) is None:

@@ -29,7 +29,7 @@ _SUITE_MODULE = "bakeoff.doors.pytest.suite"  # imported by every file with a su
 
 
 class SessionSecrets:
-    """Redacts the session from its first eval on."""
+    """Redact the session's output from its first eval on."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
@@ -39,7 +39,7 @@ class SessionSecrets:
         self._redactor: Redactor | None = None
 
     def _starts(self) -> bool:
-        """Return True if the session has evals and there are secrets to keep."""
+        """Return True if the session has evals and there are secrets to hide."""
         if not self._is_active and _SUITE_MODULE in sys.modules:
             self._activate()
         return self._is_active and bool(self._known())
@@ -108,7 +108,7 @@ class SessionSecrets:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> "Generator[None]":
-        """Redact what did not come from a test, such as the crash of a worker of xdist."""
+        """Redact texts that do not come from a test, such as the crash of an xdist worker."""
         if not self._is_active and ON_REPORT in vars(report):
             self._activate()
         self._redact(report)
@@ -199,7 +199,7 @@ def _change_longrepr(report: Any, text: "TextChange") -> None:
 
 
 def _changed(lines: list[str], text: "TextChange") -> list[str]:
-    """Change the lines together: a secret may continue on the next line."""
+    """Change the lines as one text, because a secret may continue on the next line."""
     if not lines:
         return []
     ended = lines[-1].endswith("\n")

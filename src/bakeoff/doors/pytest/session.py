@@ -110,7 +110,7 @@ class EvalSession:
         self._debug = is_debugging(config)
 
     def close(self) -> None:
-        """Cancel what is not finished, and close loops and resources. The session can be used again afterwards."""
+        """Cancel unfinished cases, and close loops and resources. The session can be used again afterwards."""
         for running in self._running.values():
             running.execution.stop()
         self._running.clear()
@@ -136,7 +136,7 @@ class EvalSession:
         return SuiteTrials(rows, subject, spec, named, settings, rounds, self.options, self._budget, self._shared)
 
     async def records(self, trials: SuiteTrials) -> list[Record]:
-        """Run one case on the loop of the test that asks; if that is not an asyncio loop, on the session's."""
+        """Run one case on the loop of the calling test or, if that is not an asyncio loop, on the session's."""
         if not on_asyncio():
             from anyio import to_thread  # only a test on another kind of loop needs it, and has loaded it
 
@@ -148,7 +148,7 @@ class EvalSession:
         return await (await self.loop.awaited(self._opened(trials))).records()
 
     async def _opened(self, trials: SuiteTrials) -> SuiteTrials:
-        """Open what the trials need, on the session's loop; return them for another loop, with clients of their own."""
+        """Open the resources of the trials on the session's loop, and return the trials for use on another loop."""
         if wanted := list(trials.resolve().resources()):
             refuse_incomplete(trials.scorers)
             await self._shared.open(wanted, {})
@@ -260,7 +260,7 @@ class EvalSession:
         )
 
     def is_not_needed(self, item: "EvalItem") -> bool:
-        """Tell whether an item decides nothing and was not started yet."""
+        """Tell whether an item can no longer decide anything and was not started yet."""
         if self.decisions is None or self.decisions.needs(item):
             return False
         running = self._running.get(item.group)
@@ -280,7 +280,7 @@ class EvalSession:
 
     @cached_property
     def _selected(self) -> "dict[Group, list[EvalItem]]":
-        """Return the items that were not deselected, by group, in the order in which they will run."""
+        """Return the items that were not deselected, by group, in running order."""
         return by_group(self._items)
 
     @property
@@ -291,7 +291,7 @@ class EvalSession:
 
 
 def _xdist_schedule(config: pytest.Config) -> Callable[[], list[int]] | None:
-    """Return a function that lists the items that xdist has given this worker, by index. None without xdist.
+    """Return a function that lists the items that xdist has given this worker, by index; None without xdist.
 
     xdist keeps them in a queue that may be read under its lock. A queue without a lock is not read.
     """

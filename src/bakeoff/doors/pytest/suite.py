@@ -119,7 +119,7 @@ FILES: set[str] = set()
 
 
 class EvalSuite:
-    """The object that pytest finds under the name of a suite. Marks and fixtures work on it as on a function."""
+    """The object that pytest finds under the name of a suite. Marks and fixtures apply to it as to a function."""
 
     def __init__(self, described: DescribedSuite) -> None:
         # pytest takes the names in a function's __dict__ for keywords of -k: as few as possible, and private.
@@ -136,7 +136,7 @@ class EvalSuite:
             self.pytestmark = list(marks)
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        """Call the function itself."""
+        """Call the decorated function."""
         return self._bakeoff.function(*arguments, **named)
 
     def __set_name__(self, owner: type, name: str) -> None:

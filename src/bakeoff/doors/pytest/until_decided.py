@@ -49,7 +49,7 @@ class SessionDecisions:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Find the suites to compare with each other, and bring the cases of each into their random order."""
+        """Find the suites to compare with each other, and put the cases of each into random order."""
         suites: dict[tuple[object, ...], _Suite] = {}
         for item in items:
             if (key := _suite_key(item)) is not None:
@@ -71,7 +71,7 @@ class SessionDecisions:
         items[:] = ordered
 
     def _drafts(self, suite: _Suite) -> Iterator[tuple[dict[str, Group | None], dict[str, dict[str, Any]]]]:
-        """Yield the subjects of each comparison and, by case, their items or earlier outcomes."""
+        """Yield the subjects of each comparison, with their items or earlier outcomes by case."""
         named = {subject_name(group.parameters): group for group in suite}
         if self._before is not None:
             for name, group in named.items():
@@ -148,7 +148,7 @@ class SessionDecisions:
         self.not_needed.add(clean_text(nodeid))
 
     def for_gates(self, gates: SuiteGates) -> SuiteGates:
-        """Return the gates with what is decided so far, and the cases that were not needed."""
+        """Return the gates with the decisions so far, and the cases that were not needed."""
         return replace(gates, decided=self.followed.against_baseline(), not_needed=self.not_needed)
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
@@ -157,7 +157,7 @@ class SessionDecisions:
 
 
 def _suite_key(item: Any) -> tuple[object, ...] | None:
-    """Return what the items of one suite have in common, whatever their parameters; None for other tests."""
+    """Return a key that all items of one suite share, whatever their parameters; None for other tests."""
     group, row = getattr(item, "group", None), getattr(item, "row", None)
     if not isinstance(group, Group) or row is None or row.problem is not None:
         return None

@@ -1,4 +1,4 @@
-"""`pytest --eval-watch`: after every change of a file, run again what it affects and what failed.
+"""`pytest --eval-watch`: after every change of a file, run the tests again that it affects or that failed.
 
 `watch` starts a pytest for each cycle, because in a new process everything is imported anew. Both exchange a
 `WatchState` through a file. `WatchCycle` has the hooks of the pytest of a cycle: it leaves out the tests whose results
@@ -51,7 +51,7 @@ class KeptTest(FrozenModel):
 
 
 class WatchState(FrozenModel):
-    """The results of all cycles so far, and what the next one is to run."""
+    """The results of all cycles so far, and the tests to run in the next one."""
 
     number: int = 0  # of the cycle
     stale: frozenset[str] | None = frozenset()  # test files that use something that has changed; None: all
@@ -201,7 +201,7 @@ def _interrupt(*_: object) -> None:
 
 
 class WatchCycle:
-    """One cycle, in each of its processes."""
+    """The hooks of one cycle, in each of its processes."""
 
     def __init__(self, config: pytest.Config, file: Path) -> None:
         self._config, self._file = config, file

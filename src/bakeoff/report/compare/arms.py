@@ -1,7 +1,7 @@
 """Read both sides of a comparison: the scores of a subject by case, its losses, and the conditions of its run.
 
 read_arm   reads one side
-RunPair    two sides, and which of their cases and scores can be compared
+RunPair    both sides, with the cases and scores that can be compared
 """
 
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
@@ -282,7 +282,7 @@ def judged_by(
 
 
 def _rules_in_words(rules: Mapping[str, PassRule]) -> str:
-    """Return the one rule that cases have, or a digest of several."""
+    """Return the rule that all cases share; if their rules differ, a digest of the rules."""
     if not (found := set(rules.values())):
         return ""
     if len(found) > 1:

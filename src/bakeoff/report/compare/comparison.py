@@ -87,7 +87,7 @@ class CompareReport(FrozenModel):
 
 @dataclass(frozen=True, slots=True)
 class CompareRequest:
-    """How to compare two sources.
+    """The options of a comparison of two sources.
 
     Args:
         subjects: the names of both; None chooses: the only one, or all that both sources have.
@@ -240,7 +240,7 @@ def _pair_report(pair: RunPair, judged: JudgedPair, request: CompareRequest, gon
 
 
 def _decision(pair: RunPair, judged: JudgedPair, request: CompareRequest, gone: Mapping[str, int]) -> GateDecision:
-    """Decide the gate of one pair. Scores that were made in different ways are not compared unless asked for."""
+    """Decide the gate of one pair. Scores of different kinds are not compared unless asked for."""
     rule, old, new = request.rule, pair.old, pair.new
     names = ("the baseline", "the candidate") if old.source.path != new.source.path else (old.spec.name, new.spec.name)
     strict, refused, differing = rule.gate == "no-new-failures", request.refuses(pair), pair.judged_differently

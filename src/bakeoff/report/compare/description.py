@@ -1,6 +1,6 @@
 """Describe a comparison: the verdict, the difference with its interval, and every case.
 
-Also here: how far two runs of one subject agree, and what a design of so many cases and rounds can show.
+Also describe how far two runs of one subject agree, and what a design of cases and rounds can show.
 """
 
 from collections import Counter
@@ -84,14 +84,14 @@ class _Chapter:
     several: bool
 
     def section(self, id_: str, title: str, *blocks: Block, lead: str = "") -> Section:
-        """Return a section of this pair, with the subject in its title where there are several pairs."""
+        """Return a section of this pair. With several pairs, its title names the subject."""
         if not self.several:
             return Section(id_, title, blocks, lead)
         title = f"{visible(self.pair.candidate.subject, 60)}: {title}"
         return Section(f"{id_}-{self.number}", title, blocks, lead, in_menu=False)
 
     def detail_id(self, place: int) -> str:
-        """Return the id of the section about the case at this place, to link to."""
+        """Return the id, for links, of the section about the case at this place."""
         return f"change-{self.number}-{place + 1}"
 
 
@@ -408,7 +408,7 @@ def _known(value: str | None) -> Value:
 
 
 def _unmatched(pair: PairReport) -> tuple[tuple[str, list[str]], ...]:
-    """Return the cases without a partner, by reason."""
+    """Return the cases that are not in both arms with the same content, by reason."""
     compared = pair.comparison
     # A case that both have and only one side scored is listed with the cases.
     listed = {*compared.changed, *(case.case for case in pair.cases)}
@@ -494,7 +494,7 @@ def _verdicts(side: Side) -> str:
 
 
 def verdict_on(design: Design) -> str:
-    """Say in one sentence what a design can show, and what to do if that is nothing."""
+    """Say in one sentence which difference a design can show or, if none, what to do."""
     size = f"{count_of(design.cases, 'case')} × {count_of(design.rounds, 'round')}"
     if few := too_few(design.cases):
         return few

@@ -168,7 +168,7 @@ def _label(change: ToolChange) -> str:
 def _decision(
     overall: Comparison, ruling: GateJudgement, tools: Sequence[ToolPoints], evidence: GateEvidence
 ) -> GateDecision:
-    """Fail the gate if all tools together regressed, or one of them did."""
+    """Fail the gate if all tools together regressed, or if a single one did."""
     worse = [one for one in tools if one.ruling.verdict is GateVerdict.REGRESSED]
     if not worse or ruling.verdict is GateVerdict.REGRESSED:
         return decide_gate(replace(evidence, comparisons=((overall, ruling),)))
@@ -297,7 +297,7 @@ _MIN_CASES = 4  # two to choose by, and two to confirm by
 
 
 class ToolsVersion(FrozenModel):
-    """A description, and how it fared on the training cases."""
+    """A description, and its result on the training cases."""
 
     name: str
     description: str
@@ -306,7 +306,7 @@ class ToolsVersion(FrozenModel):
 
 
 class TuneReport(FrozenModel):
-    """The description that won, and the comparison on held-out cases that may confirm it."""
+    """The winning description, and the comparison on held-out cases that may confirm it."""
 
     tool: str
     model: str
@@ -323,7 +323,7 @@ class TuneReport(FrozenModel):
         return self.ruling is not None and self.ruling.verdict is GateVerdict.IMPROVED
 
     def description_of(self, name: str) -> str:
-        """Return the description that the version of this name has."""
+        """Return the description of the version with this name."""
         return next(version.description for version in self.versions if version.name == name)
 
 
@@ -351,7 +351,7 @@ def split_cases(plan: Plan, tool: str, share: float) -> tuple[list[Case], list[C
 
 
 def versions_of(tool: ServerTool, texts: Iterable[str]) -> tuple[ToolsVersion, ...]:
-    """Return the present description and the others, without repetitions."""
+    """Return the present description and the others, without duplicates."""
     given = dict.fromkeys(text.strip() for text in texts if text.strip())
     others = [text for text in given if text != tool.description.strip()]
     if not others:
@@ -374,7 +374,7 @@ def version_plan(
 
 
 def _subject(model: SubjectSpec, label: str, version: ToolsVersion) -> SubjectSpec:
-    """Return the model as a subject that is told one version of the description."""
+    """Return the model as a subject that sees one version of the description."""
     if version.name == PRESENT:
         return model.model_copy(update={"name": PRESENT})
     told = {**model.options, "descriptions": {label: version.description}}
@@ -384,7 +384,7 @@ def _subject(model: SubjectSpec, label: str, version: ToolsVersion) -> SubjectSp
 def best_version(plan: Plan, versions: Sequence[ToolsVersion], records: Iterable[Record]) -> tuple[ToolsVersion, ...]:
     """Return the versions with their training scores, the best first.
 
-    A version that a decided pair has shown to be worse comes after the others. The present one wins a tie.
+    A version that was shown to be worse in a decided pair comes after the others. The present one wins a tie.
     """
     kept = list(records)
     worse: dict[str, int] = dict.fromkeys((version.name for version in versions), 0)

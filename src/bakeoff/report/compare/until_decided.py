@@ -103,7 +103,7 @@ class FollowedComparisons:
                 one.cost = record.spent.cost + (one.cost or 0.0)
 
     def add_lost(self, key: str) -> None:
-        """Count a trial that ended without a result as lost, so that no other waits for it."""
+        """Count a trial that ended without a result as lost, so that its comparison does not wait for it."""
         one = self._trials.get(key)
         if one is not None and one.state == "open":
             one.state = "finished"

@@ -59,7 +59,7 @@ def by_key(cells: Mapping[str, Cell]) -> Cells:
 
 
 def compare_subjects(cells_of: CellsOf, before: str, after: str, *, level: float = ALPHA, seed: int = 0) -> Comparison:
-    """Compare two subjects of one run case by case; the interval is at 1 − level."""
+    """Compare two subjects of one run case by case; the interval has the confidence 1 − `level`."""
     return compare(by_key(cells_of(before)), by_key(cells_of(after)), level=level, seed=seed)
 
 

@@ -163,8 +163,8 @@ OUTPUT_FILE = "GITHUB_OUTPUT"
 def annotations(records: RunRecords, places: Mapping[str, tuple[str, int]] | None = None) -> Iterator[str]:
     """Yield an error for each failed trial, a warning for each lost one, and a notice about the rest.
 
-    Cases that pass are left out even if some of their rounds failed, and so are controls, unless there is nothing else.
-    `places` has the file and line of cases, by name.
+    Cases that pass are left out even if some of their rounds failed, and so are controls, unless there are no other
+    subjects. `places` has the file and line of cases, by name.
     """
     counts: Counter[str] = Counter()
     for record in failed_records(records):
@@ -224,7 +224,7 @@ def _data(text: str) -> str:
 
 
 def _no_old_command(text: str) -> str:
-    """Break the old form of a command, which GitHub executes anywhere in a line."""
+    """Break commands in the old form, which GitHub executes anywhere in a line."""
     return text.replace("##[", "## [")
 
 
@@ -241,7 +241,7 @@ def harmless_json(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CiOutputs:
-    """The outputs that were asked for. Created before a run starts, so that unwritable files are refused in time."""
+    """The requested outputs. Create them before a run starts, so that unwritable files are refused in time."""
 
     junit: Path | None = None
     github: bool = False
@@ -264,12 +264,12 @@ class CiRun:
     gate: GateDecision | None = None
 
     def records(self) -> RunRecords:
-        """Read the records that count into a temporary file; close it with `with`."""
+        """Read the records into a temporary file, the latest of each trial; use the result with `with`."""
         return RunRecords(self.plan, self.folder.latest_records(self.plan))
 
 
 def with_gate(name: str, records: RunRecords, ledger: Ledger, gate: GateDecision | None) -> Blocks:
-    """Return the summary of a run, below the decision of its gate and above what was planned."""
+    """Return the decision of the gate, the summary of a run, and its ledger."""
     planned = paragraph(sentence(describe(ledger, "trial")))
     return (*((paragraph(str(gate)),) if gate else ()), *describe_run(name, records), planned)
 

@@ -210,7 +210,7 @@ def _output(subject: SubjectSpec, record: Record, messages: list[Json]) -> Json:
 
 
 def _scores(record: Record) -> Json:
-    """Return the scores by scorer, and our own; a scorer whose name is taken is renamed."""
+    """Return the scores by scorer, and the score `bakeoff`. A scorer whose name is taken gets another one."""
     names = _score_names([score.name for score in record.scores])
     scores = {
         name: {"value": score.value, "explanation": score.reason, "metadata": score.metadata}

@@ -1,4 +1,4 @@
-"""Audit a judge against the labels of people: how often it is right, contradicts itself, and what sways it.
+"""Audit a judge against the labels of people: its accuracy, its consistency, and its biases.
 
 `audit_judge` computes the numbers, `describe_judge_audit` describes them as blocks.
 """
@@ -47,7 +47,7 @@ class Agreement(FrozenModel):
 
 
 class JudgeAudit(FrozenModel):
-    """A judge in one run against the labels."""
+    """The audit of a judge in one run by the labels of people."""
 
     run: str
     scorer: str
@@ -174,7 +174,7 @@ def _flips(repeated: Mapping[str, Sequence[float]], cut: float) -> FlipRate | No
 
 
 def describe_judge_audit(audit: JudgeAudit) -> Report:
-    """Describe how a judge did: its quality, what sways it, the corrected scores, and the labellers."""
+    """Describe the quality of a judge, its biases, the corrected scores, and the labellers."""
     quality = audit.quality
     figures = [*((name, found, True) for name, found, _ in _shares(quality)), ("Kappa", quality.kappa, False)]
     flips = audit.flips
@@ -255,7 +255,7 @@ def _warnings(audit: JudgeAudit) -> Iterator[Block]:
 
 
 def agreement_blocks(agreement: Agreement) -> list[Block]:
-    """Return how much each person labelled and how far they agree, also for the end of `bakeoff label`."""
+    """Return how many answers each person labelled and how far they agree, also for the end of `bakeoff label`."""
     if not agreement.labellers:
         return [TextBlock("Nobody has labelled anything for this judge.")]
     rows = tuple((Quote(name), count) for name, count in agreement.labellers.items())

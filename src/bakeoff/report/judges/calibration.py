@@ -95,7 +95,7 @@ class Judgements:
         self._unanswered: dict[str, list[Judgement]] = {}  # by subject: trials without an answer score 0
 
     def add(self, record: Record) -> None:
-        """Take the judges' scores of one trial; trials that say nothing about the subject are left out."""
+        """Add the judges' scores of one trial. Trials that do not count for the subject are ignored."""
         if self._idle or record.value is None or not record.verdict.counts:
             return
         about = (record.attempt_key, record.case, record.round)
@@ -126,7 +126,7 @@ class Judgements:
         return list(self._scored)
 
     def of(self, scorer: str) -> dict[str, list[Judgement]]:
-        """Return what a judge scored, by subject in the order of the plan."""
+        """Return the judgements of a scorer, by subject in the order of the plan."""
         scored = self._scored.get(scorer, {})
         return {subject: scored[subject] for subject in self._subjects if subject in scored}
 
@@ -177,7 +177,7 @@ class Judgements:
         )
 
     def calibrations(self) -> tuple[Calibration, ...]:
-        """Return the corrected scores of every judge that anything is labelled for."""
+        """Return the corrected scores of every judge that has any labels."""
         known = [scorer for scorer in self.scorers if scorer in self.labels.scorers]
         return tuple(self.calibration(scorer, subject) for scorer in known for subject in self.of(scorer))
 
@@ -190,7 +190,7 @@ def repeated_scores(score: Score) -> tuple[float, ...]:
 
 
 def settled(labels: Iterable[Label]) -> float:
-    """Return the label of the majority: 1 pass, 0 fail, and 0.5 where labellers are equally divided."""
+    """Return the label of the majority: 1 for pass, 0 for fail, and 0.5 for a tie."""
     given = [_PASS[label.label] for label in labels if label.label in _PASS]
     passes = sum(given)
     return 0.5 if 2 * passes == len(given) else float(2 * passes > len(given))
@@ -258,7 +258,7 @@ class CalibratedPair(FrozenModel):
 def calibrated_pairs(
     old: Judgements, new: Judgements, subjects: tuple[str, str], *, unlabelled: bool = False, level: float = ALPHA
 ) -> tuple[CalibratedPair, ...]:
-    """Return every judge that scored both; those without any label only if `unlabelled` asks for them.
+    """Return every judge that scored both subjects; with `unlabelled`, also judges without any label.
 
     `level` is that of the intervals, less than 5 % where several subjects are compared.
     """

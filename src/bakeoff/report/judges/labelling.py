@@ -1,4 +1,4 @@
-"""Draw the answers of a run that people label, without telling them who gave an answer or how it was judged.
+"""Draw answers of a run for people to label, without showing them the subject or the judge's score.
 
 A judge can also be asked again about the answers that have a label.
 """
@@ -33,7 +33,7 @@ LABELS_PER_SUBJECT = 30
 
 @dataclass(frozen=True, slots=True)
 class SampledAnswer:
-    """An answer to label, and how it was drawn."""
+    """An answer to label, with the stratum from which it was drawn."""
 
     record: Record
     scorer: str
@@ -66,7 +66,7 @@ def read_judgements(folder: RunFolder, plan: Plan, scorer: str | None = None) ->
 def judges_calibrated(records: Iterable[Record], results: Path) -> tuple[bool, str]:
     """Tell whether every judge of these records has enough labels in some run of the folder, and say in which.
 
-    Otherwise say which has not, and how to label.
+    Otherwise name a judge that has too few, and say how to label.
     """
     scores = (score for record in records for score in record.scores)
     judges = {(score.name, judge) for score in scores if isinstance(judge := score.metadata.get(JUDGE), str)}
@@ -81,7 +81,7 @@ def judges_calibrated(records: Iterable[Record], results: Path) -> tuple[bool, s
 
 
 def _labelled_judges(results: Path, judges: set[tuple[str, str]]) -> Iterator[tuple[tuple[str, str], str]]:
-    """Yield the judges, each a scorer with its model, that have enough labels in a run; oldest run first."""
+    """Yield the judges (each a scorer and its model) that have enough labels in a run, oldest run first."""
     for folder in run_folders(results):
         if not folder.labels_file.is_file():
             continue
@@ -146,7 +146,7 @@ def draw(folder: RunFolder, plan: Plan, scorer: str | None, count: int | None) -
 
 
 def _in_turn(groups: dict[tuple[str, int], list[Judgement]], most: int) -> Iterator[tuple[tuple[str, int], Judgement]]:
-    """Yield one of each group in turn, in an order that looks random and is always the same.
+    """Yield one judgement of each group in turn, in an order that looks random and is always the same.
 
     Each turn is shuffled as well, so that the order does not reveal the groups.
     """

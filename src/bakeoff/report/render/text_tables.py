@@ -28,7 +28,7 @@ from bakeoff.report.blocks import (
 from bakeoff.report.formatting import UNKNOWN
 
 WIDE = 100
-"""The width from which a table has two spaces between its columns."""
+"""The width from which on a table has two spaces between its columns."""
 
 _MAX_QUOTE_LENGTH = 200
 _MAX_TEXT_LENGTH = 2000
@@ -41,7 +41,7 @@ _BARS = Column("", drop=_DROPPED_BEFORE_COMPACT + 1, optional=True)
 
 @dataclass(frozen=True, slots=True)
 class TextCell:
-    """The text of a cell as a terminal shows it, and its meaning."""
+    """The text of a cell as a terminal shows it, and its tone."""
 
     text: str
     tone: Tone = "plain"

@@ -1,7 +1,7 @@
 """The file of `--eval-json`: write it, read it as outcomes or as a run, and merge the files of shards.
 
 docs/how-to/pytest-reports.md describes the format. Every number in the file is computed again from its rounds when the
-file is read: a number that someone edited by hand decides nothing.
+file is read: numbers that were edited by hand have no effect.
 """
 
 import re
@@ -305,7 +305,7 @@ class EvalFileReader:
 
 
 def source_of(outcomes: Sequence[EvalOutcome], path: Path, **known: Any) -> Source:
-    """Return evals in memory as such a file would be read; `path` names it, `known` are its ledger and gates."""
+    """Return evals in memory as a source, as if they were read from a file at `path`; `known` has ledger and gates."""
     found = Circumstances(versions=(__version__,), **known)
     return Source(path, RecordsInMemory(_description(path, outcomes), lambda: _records(outcomes), found))
 

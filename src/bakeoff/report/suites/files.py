@@ -17,11 +17,11 @@ from bakeoff.report.suites.outcomes import EvalOutcome
 from bakeoff.storage.redaction import Redactor, known_secrets
 
 Places = Mapping[str, tuple[Path, int | None]]
-"""File and line, counted from 0, of tests by their node ids."""
+"""The file of each test, and its line counted from 0, by node id."""
 
 
 def write_json(outcomes: Iterable[EvalOutcome], summary: SuitesSummary, target: Path, redact: Redact) -> str:
-    """Write the file of `--eval-json`; return a note about it."""
+    """Write the file of `--eval-json`, and return a note that names it."""
     with replace_file(target) as path, path.open("wb") as file:
         file.writelines(file_chunks(outcomes, summary, redact))
     return f"wrote {target}"
@@ -35,7 +35,7 @@ def write_incomplete(target: Path) -> None:
 
 
 def write_html(outcomes: Sequence[EvalOutcome], summary: SuitesSummary, target: Path, cycle: int | None = None) -> str:
-    """Write the page of `--eval-html` from redacted outcomes; return a note about it."""
+    """Write the page of `--eval-html` from redacted outcomes, and return a note that names it."""
     if not summary.suites:
         return f"{target} was not written: there is no eval to show"
     from bakeoff.report.render.html.render import write_cycle
@@ -85,7 +85,7 @@ def annotations(
 
 
 class OutcomeRedactor:
-    """Removes known secrets from outcomes before they are written to a file."""
+    """Remove known secrets from outcomes before they are written to a file."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._redactor = Redactor(known_secrets(environment))

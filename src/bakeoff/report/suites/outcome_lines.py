@@ -37,7 +37,7 @@ _MAX_ROUNDS = 20  # of a case that have JUnit properties of their own
 
 
 def colour_of(outcomes: Sequence[EvalOutcome]) -> Colour:
-    """Return the colour of the lowest score: yellow without one, red if something could not be judged."""
+    """Return the colour of the lowest score: yellow if there is no score, red if something could not be judged."""
     scores = [outcome.score for outcome in outcomes if outcome.score is not None]
     if any(outcome.problem for outcome in outcomes):
         return "red"
@@ -204,7 +204,7 @@ def failure_text(outcome: EvalOutcome, width: int = _USUAL_WIDTH) -> str:
 
 
 def failure_line(outcome: EvalOutcome) -> str:
-    """Return a failure in one line, with what the worst scorer says."""
+    """Return a failure in one line, with the reason of the worst scorer."""
     record = _worst(outcome)
     told = outcome.problem or record is None or not record.scores or (record.attempt and record.attempt.failure)
     if told or record is None or outcome.score is None or outcome.threshold is None:
@@ -273,7 +273,7 @@ def _verdict(score: Score) -> str:
 
 
 def _field(name: str, text: str, width: int) -> Iterator[str]:
-    """Yield the lines of a name with a text beside it, wrapped and indented."""
+    """Yield the lines of a field: its name on the left, its text beside it, wrapped and indented."""
     first, rest = f"  {name:<9} ", " " * 12
     text = text if len(text) <= _MAX_LENGTH else f"{text[:_MAX_LENGTH]}… ({len(text) - _MAX_LENGTH:,} more characters)"
     if len(first) > width // 2:  # a very long name has lines of its own

@@ -112,7 +112,7 @@ class LiveProgress:
                 yield raw
 
     def next_event(self) -> bytes | None:
-        """Return the next event for the one listener, if anything changed."""
+        """Return the next event for the only listener; None if nothing changed."""
         self.update()
         news = self.news()
         if news == self._told:
@@ -383,7 +383,7 @@ class Pages:
         return kept[1]
 
     def find(self, name: str) -> RunFolder:
-        """Find a run by comparing names, so that a request never becomes a path."""
+        """Find a run by comparing names, so that the text of a request is never used as a path."""
         found = next((folder for folder in run_folders(self._results) if folder.label == name), None)
         if found is None:
             raise RunFolderError("there is no such run")
@@ -409,7 +409,7 @@ class Pages:
 
 
 def make_app(results: Path, port: int, token: str, *, parts: Parts = no_parts) -> Guard:
-    """Return the application behind its guard. Pages are made in a temporary folder that ends with it.
+    """Return the application behind its guard. Pages are made in a temporary folder, which is removed with it.
 
     Args:
         results: the folder whose runs are shown.
@@ -462,7 +462,7 @@ Make = Callable[[int, str, Callable[[], None]], ASGIApp]
 
 
 def serve(results: Path, port: int, ready: Callable[[str], None], *, parts: Parts = no_parts) -> None:
-    """Serve until Ctrl-C. `ready` receives the address once it answers; `parts` gives what doors add to pages."""
+    """Serve until Ctrl-C. `ready` receives the address once it answers; `parts` adds the doors' sections to pages."""
     serve_app(lambda bound, token, _: make_app(results, bound, token, parts=parts), port, ready)
 
 

@@ -114,7 +114,7 @@ def _criteria(spec: ScorerSpec) -> tuple[str, str]:
 
 
 def _material(one: SampledAnswer) -> str:
-    """Return the passages and messages that the answer was made from, where they are recorded."""
+    """Return the recorded passages and messages on which the answer is based."""
     metadata = one.record.transcript.metadata if one.record.transcript else {}
     told = (score.metadata.get(SHOWN) for score in one.record.scores if score.name == one.scorer)
     texts = [pair for found in told if isinstance(found, dict) for pair in found.items()]
@@ -129,7 +129,7 @@ def _listed(given: Any) -> list[str]:
 
 
 def make_label_app(labelling: Labelling, labeller: str, port: int, token: str, stop: Callable[[], None]) -> Guard:
-    """Return the application behind its guard; `stop` is called when the person has finished."""
+    """Return the labelling application behind its guard. It calls `stop` when the person has finished."""
     working = asyncio.Lock()  # one change at a time
 
     async def show(request: Request) -> Response:  # noqa: ARG001 - starlette's shape

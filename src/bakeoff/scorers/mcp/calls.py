@@ -30,7 +30,7 @@ ReplyForm = Literal["bare", "fenced", "surrounded", "prose", "native"]
 """The form in which a reply contains its call. Reports count all but `bare`: clients may refuse the others."""
 
 GradedText = Literal["answer", "result", "both"]
-"""Name what a judge grades: the model's answer after the tools ran, what the tools gave back, or both."""
+"""The text that a judge grades: the model's answer after the tools ran, the results of the tools, or both."""
 
 Noted = TypeVar("Noted", bound=FrozenModel)
 _CHECKS = ("command", "query")
@@ -49,7 +49,7 @@ class Call(FrozenModel):
 
     @property
     def tool(self) -> str:
-        """Return the label of the tool, which names its server too, as reports and messages show it."""
+        """Return the label of the tool with its server, as reports and messages show it."""
         return tool_label(self.serverName, self.toolName)
 
 
@@ -202,7 +202,7 @@ def _read_lenient(text: str) -> ModelReply:
 
 
 def _reply_with(value: JsonValue, form: ReplyForm) -> ModelReply:
-    """Return the calls of a parsed reply. The first wrong one is its problem."""
+    """Return the calls of a parsed reply, with the first wrong one as its problem."""
     if value is None or value == []:
         return ModelReply(form=form)
     calls: list[Call] = []
@@ -241,14 +241,14 @@ UNKNOWN_SERVER = "unknown"
 
 @dataclass(frozen=True, slots=True)
 class ReplyReader:
-    """Read the calls of a reply in the mode of a suite."""
+    """Read the calls of replies in the mode of a suite."""
 
     mode: Mode
     tools: tuple[ServerTool, ...]
     strict: bool = False  # of `json` mode: nothing may be around the JSON
 
     def read(self, steps: Sequence[Step]) -> ModelReply:
-        """Read the calls of the last text, or of all steps in function calling."""
+        """Read the calls of the last text or, in function calling, those of all steps."""
         if self.mode != "json":
             return self.native([part for step in steps for part in step.parts if isinstance(part, ToolCall)])
         return self.text("".join(part.text for part in (steps[-1].parts if steps else ()) if isinstance(part, Text)))
@@ -294,7 +294,7 @@ class ExecutedCall(FrozenModel):
 
 
 class TurnScore(FrozenModel):
-    """The score of one turn of a case with several. `reason` is empty if it is as expected."""
+    """The score of one turn of a case with several turns. `reason` is empty if the turn is as expected."""
 
     called: tuple[Call, ...] = ()
     executed: tuple[ExecutedCall, ...] = ()

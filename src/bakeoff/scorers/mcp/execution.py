@@ -288,7 +288,7 @@ class EndStateRunner:
 
 
 def dumped(results: Sequence[EndResult]) -> list[JsonValue]:
-    """Return results of checks as the metadata of a transcript or a score keeps them."""
+    """Return the results of checks in the form that metadata keeps."""
     return [each.model_dump(mode="json") for each in results]
 
 
@@ -298,7 +298,7 @@ def end_results_in(record: Record) -> list[EndResult]:
 
 
 class TurnTrace(FrozenModel):
-    """One turn of a conversation: its number of steps in the transcript, and the results of its calls."""
+    """The trace of one turn of a conversation: its number of steps, and the results of its calls."""
 
     steps: int
     executed: tuple[ExecutedCall, ...] = ()

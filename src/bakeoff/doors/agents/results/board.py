@@ -71,7 +71,7 @@ class RankedRow:
 
     @property
     def cost(self) -> float | None:
-        """Return the cost of all attempts, or None if a part of it is unknown, as that of an agent without a meter."""
+        """Return the cost of all attempts; None if part of it is unknown, for example without a meter."""
         if self.result.bakeoff is not None and self.result.bakeoff.metered is False:
             return None
         total = added_costs([each.token_usage for each in self.result.results if each.token_usage])
@@ -123,7 +123,7 @@ def _with_facts_of(row: RankedRow, entry: LeaderboardEntry) -> LeaderboardEntry:
 
 
 def _reader(key: str, file: AgentResult) -> RecordsInMemory:
-    """Return a reader of the journal that a file was computed from, or else of the file itself."""
+    """Return a reader of the journal from which a file was computed or, without one, of the file itself."""
     folder, added = file.run_folder, file.result.bakeoff
     if folder is not None and added is not None and RunFolderReader().recognises(folder):
         whole = RunFolderReader().describe(folder).plan
@@ -148,7 +148,7 @@ def _identity(result: AgentsResult) -> tuple[str, str | None, str]:
 
 
 def _keys(results: Iterable[AgentsResult]) -> dict[tuple[str, str | None, str], str]:
-    """Return a key for each agent, model and provider; the provider is in it only where two would be the same."""
+    """Return a key for each agent, model and provider. It contains the provider only where keys would collide."""
     short = {
         (agent, model, provider): f"{safe_name(agent)}-{safe_name(model or 'default')}"
         for agent, model, provider in map(_identity, results)

@@ -20,7 +20,7 @@ _UNSAFE = re.compile(r"[^a-zA-Z0-9._-]")
 
 
 def safe_name(text: str) -> str:
-    """Return a text made safe for file names and keys: other characters become `_`, and 100 are kept."""
+    """Return a text made safe for file names and keys: other characters become `_`, and it is cut to 100 characters."""
     return _UNSAFE.sub("_", text)[:100]
 
 
@@ -101,7 +101,7 @@ class ExerciseResult(Attempt):
 
 
 def added_costs(usages: Sequence[TokenUsage]) -> float | None:
-    """Add up costs. A sum with an unknown cost is unknown, so that the agent does not look cheap."""
+    """Add up costs. The sum is unknown if any cost is, so that the agent does not look cheap."""
     costs = [usage.cost for usage in usages if usage.cost is not None]
     return sum(costs) if costs and len(costs) == len(usages) else None
 

@@ -108,7 +108,7 @@ def plan_of(result: AgentsResult, name: str) -> Plan:
 def _exercises(result: AgentsResult, name: str) -> tuple[ExerciseResult, ...]:
     """Return the exercises of a file.
 
-    For a file with totals only, unnamed exercises are made up, as many as the totals say.
+    For a file with totals only, create as many unnamed exercises as the totals say.
     """
     if result.results:
         return result.results

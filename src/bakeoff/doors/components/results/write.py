@@ -93,9 +93,9 @@ Sizes = Mapping[str, int]
 
 @dataclass(frozen=True, slots=True)
 class ResultOrigin:
-    """The run of the records.
+    """The run that the records belong to.
 
-    Names and files use the start of the run, because a retry changes the start of its trial.
+    Result files use the start of the run, because a retry changes the start of its trial.
     """
 
     run: str | None = None
@@ -118,7 +118,7 @@ def result_files(
 
 
 def file_name(result: ComponentsResult) -> str:
-    """Return the name of a result file. It has the round if there are several."""
+    """Return the name of a result file. It contains the round if the run has several."""
     added = result.bakeoff
     servers = [server.name for server in added.mcp_servers] if added else []
     if not servers and result.metadata.mcp_enabled:
@@ -212,7 +212,7 @@ def _never_graded(record: Record, sizes: Sizes) -> Verification | None:
 def _metadata(
     plan: Plan, spec: SubjectSpec, servers: Sequence[ResultServer], records: Sequence[Record], began: str | None
 ) -> tuple[ComponentsMetadata, float | None]:
-    """Return the metadata, and the cost of cache writes, which the format has no field for."""
+    """Return the metadata, and the cost of cache writes, for which the format has no field."""
     model = spec.options.get("model")
     first = min((record.started for record in records), default=None)
     facts = ComponentsMetadata(

@@ -75,7 +75,7 @@ class Maker:
         return list(found) if isinstance(found, list) else []
 
     def whole(self, schema: JsonValue) -> JsonValue:
-        """Return a schema with its references and unions of one and null resolved."""
+        """Return a schema with its references resolved, and with a union of one type and null replaced by that type."""
         found = dict(self._resolved(schema))
         several = found.get("anyOf") or found.get("oneOf")
         real = (
@@ -86,7 +86,7 @@ class Maker:
         return {**found, **self._resolved(real[0])} if len(real) == 1 else found
 
     def _unusual(self, schema: JsonValue, name: str) -> GeneratedValue:
-        """Return a value other than the default if possible: only that shows that a model understood the parameter."""
+        """Return a value other than the default if possible, because only that shows understanding of the parameter."""
         if not isinstance(schema, dict) or schema.get("default") is None:
             return self.checked(schema, name)
         default = schema["default"]
@@ -339,7 +339,7 @@ _REPOSITORY = frozenset(("repo path", "repository path", "repo dir"))
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """The files that a server is known to reach. Paths are absolute: servers resolve others in different ways."""
+    """The files that a server can reach. Paths are absolute, because servers resolve relative ones differently."""
 
     folder: Path | None = None
     files: tuple[str, ...] = ()
@@ -347,7 +347,7 @@ class Surroundings:
 
     @classmethod
     def of(cls, spec: ServerSpec, here: Path) -> "Surroundings":
-        """Look at the folders that the server is started with. Nothing is started or changed."""
+        """Look for files in the folders that the server is started with. Nothing is started or changed."""
         if spec.command is None:
             return cls()
         cwd = (here / (spec.cwd or "")).resolve()

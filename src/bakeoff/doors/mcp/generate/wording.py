@@ -142,7 +142,7 @@ def _verbs() -> Mapping[str, str]:
 def _openings(
     tool: ServerTool, values: Mapping[str, JsonValue], prefixes: frozenset[str]
 ) -> Iterator[tuple[str, bool]]:
-    """Yield how a request may begin, and whether that ends with the noun, so that its name can follow."""
+    """Yield possible beginnings of a request, each with whether it ends with the noun, so that a name can follow."""
     every = name_words(tool.name)
     words = [word for word in every if word not in prefixes] or every
     yield from ((template, False) for template in wording()["names"].get(" ".join(words), ()))
@@ -217,7 +217,7 @@ def _forms(noun: str) -> dict[str, str]:
 
 
 def _said(values: Mapping[str, JsonValue], own: Sequence[str] = ()) -> list[str]:
-    """Return a phrase for each value. `own` are the words of the tool's name, which are not repeated."""
+    """Return a phrase for each value. `own` are the words of the tool's name, which phrases do not repeat."""
     rest = dict(values)
     found: list[str] = []
     for names, phrase in wording()["together"].items():
@@ -287,7 +287,7 @@ def shown_value(value: JsonValue) -> str:
 
 
 def _is_said(name: str, value: JsonValue) -> bool:
-    """Return True if a part of an object can be put into words: a simple value with a phrase, not a sentence."""
+    """Return True if a part of an object can be put into words: a simple value that has a phrase."""
     simple = not isinstance(value, dict | bool) and not (
         isinstance(value, list) and any(isinstance(each, dict | list) for each in value)
     )
@@ -296,7 +296,7 @@ def _is_said(name: str, value: JsonValue) -> bool:
 
 
 def _joined(phrases: Sequence[str]) -> str:
-    """Join phrases. What belongs to the noun comes first, and what follows a colon last."""
+    """Join phrases: those beside the noun first, those after a colon last."""
     first = [phrase[1:] for phrase in phrases if phrase.startswith("^")]
     first += [phrase for phrase in phrases if not phrase.startswith((":", "^"))]
     last = [phrase.removeprefix(": ") for phrase in phrases if phrase.startswith(":")]
@@ -304,7 +304,7 @@ def _joined(phrases: Sequence[str]) -> str:
 
 
 def _assembled(opening: str, beside: bool, values: Mapping[str, JsonValue], tool: ServerTool) -> str:
-    """Return a request: the opening, the phrases of the values that are not in it yet, and the punctuation."""
+    """Return a request: the opening, the phrases of values that it does not contain yet, and the punctuation."""
     rest, text = dict(values), opening
     for name in values:
         place = f"{{{'_'.join(name_words(name))}}}"
@@ -321,7 +321,7 @@ def _assembled(opening: str, beside: bool, values: Mapping[str, JsonValue], tool
 
 
 def negatives(tools: Sequence[ServerTool], known: Sequence[JsonValue]) -> Iterator[str]:
-    """Yield requests that fit no tool: one about a value that a tool knows, then others."""
+    """Yield requests that fit no tool: first one about a value that a tool knows, then others."""
     text = " ".join(chain.from_iterable((tool.name, tool.description) for tool in tools))
     used = set(name_words(text))
     start = sum(map(ord, text))

@@ -112,7 +112,7 @@ class ModelNumbers(FrozenModel):
 
 
 class ConfusionEntry(FrozenModel):
-    """The rounds in which one tool was called where another, or the same, was wanted."""
+    """The number of rounds in which one tool was called where another, or the same, was expected."""
 
     wanted: str
     called: str
@@ -120,7 +120,7 @@ class ConfusionEntry(FrozenModel):
 
 
 class ModelConfusion(FrozenModel):
-    """The tools that one model called, against those that were wanted."""
+    """The tools that one model called, against the expected ones."""
 
     model: str
     calls: tuple[ConfusionEntry, ...]
@@ -231,7 +231,7 @@ def failed_turn(record: Record) -> int | None:
 
 
 def response_of(record: Record) -> str:
-    """Return the text of the model, or in function calling its calls as JSON."""
+    """Return the text of the model or, in function calling, its calls as JSON."""
     transcript = record.transcript
     if transcript is None:
         return ""
@@ -254,7 +254,7 @@ def failure_reason(record: Record) -> str | None:
 
 
 def _detail(record: Record, mode: Mode) -> RoundDetail:
-    """Return one round as the report writes it."""
+    """Return one round in the form of the report."""
     metadata = record.scores[0].metadata if record.scores else {}
     executed, called = metadata.get("executed"), metadata.get("called")
     if isinstance(called, list) and len(called) == 1:
@@ -310,7 +310,7 @@ def _additions(
     summary: Summary,
     run: str,
 ) -> McpAdditions:
-    """Return the statistics of models, the confused tools and other things that only Bakeoff reports."""
+    """Return the statistics that only Bakeoff reports, such as those of models and confused tools."""
     records = [record for cell in cells for record in cell.records]
     return McpAdditions(
         version=__version__,

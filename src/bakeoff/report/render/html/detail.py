@@ -39,7 +39,7 @@ def as_text(value: JsonValue) -> str | None:
 
 
 def case_detail(case: Case) -> Json:
-    """Return what a subject was given. Hidden files are only named, because pages are passed on.
+    """Return the prompt and files that a subject was given. Hidden files are only named, because pages are passed on.
 
     The expected answer of a case with hidden files or a reference is as hidden as these.
     """
@@ -111,7 +111,7 @@ def _to_show(answer: Mapping[str, str], case: Case | None, *, bound: bool) -> Ma
 
 
 def changes(answer: Mapping[str, str], case: Case | None) -> dict[str, str]:
-    """Return the changes to each file that was there at the start, as a patch; an empty text where it is the same."""
+    """Return a patch for each file that existed at the start; an empty text for unchanged files."""
     found = {}
     for name, text in answer.items():
         start = case.files.get(name) if case else None

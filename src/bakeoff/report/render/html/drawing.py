@@ -141,7 +141,7 @@ def moment(seconds: float | None) -> str:
 
 
 def _extent(value: float, interval: tuple[float, float] | None) -> tuple[float, ...]:
-    """Return the values that an axis must show. A whisker that nearly reaches 0 must not stretch it."""
+    """Return the values that an axis must show. Whiskers that nearly reach 0 must not stretch the axis."""
     if interval is None:
         return (value,)
     low, high = interval

@@ -161,7 +161,7 @@ def words(phrase: Phrase) -> str:
 
 
 def datum_json(datum: Datum, link: str | None = None) -> dict[str, Any]:
-    """Return a value as the scripts of a page read it."""
+    """Return a value in the form that the scripts of a page read."""
     span = datum.span and {"value": datum.span.value, "low": datum.span.low, "high": datum.span.high}
     sort = visible(datum.sort, NAME) if isinstance(datum.sort, str) else datum.sort
     optional = {"sort": sort, "href": datum.href or link, "span": span, "trail": datum.trail, "note": datum.note}
@@ -293,7 +293,7 @@ def _environment(package: str = "bakeoff.report.render.html") -> Environment:
 
 
 def _fragment(fragment: Fragment) -> Markup:
-    """Render another package's template in an environment that escapes like ours."""
+    """Render a template of another package in an environment that escapes in the same way."""
     html = _environment(fragment.package).get_template(fragment.template).render(fragment.data)
     return Markup(html)  # noqa: S704 - rendered with autoescape
 

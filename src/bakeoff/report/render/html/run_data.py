@@ -40,7 +40,7 @@ State = Literal["running", "passed", "failed", "recorded", "incomplete", "undeci
 
 @dataclass(slots=True)
 class Bill:
-    """The cost of one subject's conversations, and their cost with a prompt cache."""
+    """The cost of one subject's conversations, with and without a prompt cache."""
 
     price: Price | None = None
     total: float = 0.0  # of all requests, as the price list gives it

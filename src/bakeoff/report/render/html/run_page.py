@@ -1,4 +1,4 @@
-"""Write the page of one run, in memory that does not grow with the transcripts."""
+"""Write the page of one run. The memory used does not depend on the length of transcripts."""
 
 import json
 import tempfile
@@ -87,7 +87,7 @@ def tone_of(verdict: Verdict) -> Tone:
 
 
 def overview(data: RunData) -> Section:
-    """Show the scores with their intervals, those that labels correct, and what is wrong with the journal."""
+    """Show the scores with their intervals, the corrected scores, and the problems of the journal."""
     corrected = calibration_table(data.judgements.calibrations(), data.name)
     tables = (summary_table(data.summary), *([corrected] if corrected else []))
     found = []
@@ -114,7 +114,7 @@ def tradeoffs(data: RunData) -> Section | None:
 
 
 def costs(data: RunData) -> Section | None:
-    """Show money and tokens by subject, and what a prompt cache would have saved; None if nothing was paid."""
+    """Show cost and tokens by subject, and the savings that a prompt cache would bring; None if nothing was paid."""
     paid = [one for one in data.summary.subjects if one.spent.tokens or one.spent.cost is not None]
     if not paid:
         return None
@@ -184,7 +184,7 @@ def failures(data: RunData, gate: str = "") -> Section:
     """Group the trials that did not pass by their reason.
 
     Controls fail on purpose, so they are listed only if there are no other subjects. If a gate did not pass, the
-    section does not say that all is well.
+    section never says that nothing failed.
     """
     only_controls = not data.summary.judged
     found = {kind: count for kind, count in data.failures.items() if only_controls or not kind.control}
@@ -258,7 +258,7 @@ def _thresholds(plan: Plan) -> str:
 
 
 def _facts(facts: Mapping[str, Any]) -> str:
-    """Return all facts of a mark, also those that newer versions add."""
+    """Return all facts of a mark, including unknown ones from newer versions."""
     time = facts.get("time")
     told = [moment(time) if isinstance(time, int | float) else "at an unknown time"]
     for key, value in facts.items():
@@ -280,7 +280,7 @@ DRAWN_CELLS = 2_000
 """The number of cells above which a page draws only the visible part of a matrix."""
 
 MAX_LISTED = 20_000
-"""The most trials that a page lists of those that passed, and of those that did not: the newest. Totals count all."""
+"""The most trials that a page lists, of those that passed and of those that did not. It lists the newest ones."""
 
 VERDICTS = tuple(Verdict)
 ANSWERS = get_args(Answers)
