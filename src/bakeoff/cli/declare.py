@@ -28,7 +28,7 @@ _Function = TypeVar("_Function", bound=Callable[..., int | None])
 
 @dataclass(slots=True)
 class _Declared:
-    """An option that is declared as the default of a field or parameter."""
+    """An option, as declared by the default of a field or parameter."""
 
     default: Any
     text: str

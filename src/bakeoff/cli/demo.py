@@ -66,7 +66,7 @@ class DemoResult:
 
 
 def demo_parts(results: Path, *, with_model: bool, with_node: bool) -> dict[str, list[str]]:
-    """Return the questions of the demo with the command line that answers each, which begins with a module.
+    """Return the questions of the demo, each with its command line, whose first word is the name of a module.
 
     Without a model, only the questions that controls can answer are left.
     """
@@ -202,7 +202,7 @@ def _conclude(ended: Sequence[DemoResult], results: Path, *, opened: bool) -> in
 
 
 def _run_questions(flags: RunFlags, outputs: OutputFlags) -> int:
-    """Run six questions and four small programs: one run, in seconds."""
+    """Run the quick demo: six questions and four small programs in one run, which takes seconds."""
 
     from bakeoff.bundled.demo import demo_plan
     from bakeoff.cli.run_plan import check_plan, conclude, print_dry_run, run_checked

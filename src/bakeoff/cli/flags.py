@@ -262,7 +262,7 @@ class ReportFlags(PrintFlags):
 
 
 def allowed_in(text: str) -> "Allowance":
-    """Return what --allow-undecided allows. Raise UsageError if it is neither a number nor a share."""
+    """Parse the value of --allow-undecided. Raise UsageError if it is neither a number nor a share."""
     from bakeoff.report.gates import Allowance
 
     try:

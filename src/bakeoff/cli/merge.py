@@ -1,4 +1,4 @@
-"""Implement `bakeoff merge`: combine the shards of one run, as files of pytest or as run folders."""
+"""Implement `bakeoff merge`: combine the shards of one run, either files of pytest or run folders."""
 
 import os
 import sys

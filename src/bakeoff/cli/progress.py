@@ -132,7 +132,7 @@ class DelayNotes:
         self._print(subject, f"{reason}; trying again, for at most {duration(delay.most_seconds)}")
 
     def once(self, reasons: Mapping[str, str], consequence: str) -> None:
-        """Print what has happened to a subject or node, and the consequence, once for each of them."""
+        """Print what happened to a subject or node, with the consequence. Each is printed only once."""
         for name, reason in reasons.items():
             if (name, consequence) not in self._said:
                 self._said.add((name, consequence))

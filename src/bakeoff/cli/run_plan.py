@@ -134,7 +134,10 @@ class EndedRun:
         return FinishedRunFolder(folder.path)
 
     def gate_to_print(self, ending: EndingFlags, *, first: bool = False) -> str:
-        """Return the gate's text: in the `first` place if the user set a gate, in the last also if it did not pass."""
+        """Return the gate's text, or an empty text if the gate is not printed in this place.
+
+        A gate that the user set is printed `first` and last; any other gate only last, and only if it did not pass.
+        """
         decision, is_set = self.gate(ending), ending.fail_under is not None or ending.allow_undecided != "0"
         is_told = is_set or (not first and decision.state is not GateState.PASSED)
         return str(decision) if is_told and not self.interrupted else ""
@@ -192,7 +195,7 @@ def conclude(
 ) -> int:
     """Write and name the files of runs that have ended, and return the exit code of the worst.
 
-    `planned` says how many runs there should have been; where some are missing, the result is undecided.
+    `planned` is the expected number of runs; if some are missing, the result is undecided.
     """
     told, folders = [one.for_ci(ending) for one in runs], [one.kept_with_gate(ending) for one in runs]
     files = [path for one in runs for path in one.results.files]
@@ -258,9 +261,9 @@ def _command(what: str, run: FinishedRun) -> str:
 async def watch(
     checked: CheckedPlan, options: RunOptions, console: Console, line_of: Callable[[Record], str | None] | None = None
 ) -> bool:
-    """Run a plan to its end with a progress display. Return True if someone stopped it.
+    """Run a plan to its end with a progress display. Return True if it was interrupted.
 
-    `line_of` returns what to print about a trial that has ended, instead of the door.
+    `line_of` returns the line to print about a finished trial, in place of that of the door.
     """
     control, line_of = RunControl(), line_of or checked.door.line_of
     progress = RunProgress.of(checked.plan, control)

@@ -57,7 +57,7 @@ class WatchOutputs(NamedTuple):
 
 
 class _Watch(ABC):
-    """The cycles of one watch, and what they share: an event loop, loaded models, and the limits of all together."""
+    """The cycles of one watch, which share an event loop, loaded models, and limits."""
 
     def __init__(self, flags: PlanFlags, outputs: WatchOutputs) -> None:
         selection, self._ending, self._opened = outputs
@@ -175,7 +175,7 @@ class _WatchedSuite:
 
 
 class McpWatch(_Watch):
-    """Watch MCP suites: ask again where something changed or failed, and carry over the other results."""
+    """Watch MCP suites: ask again if something changed or failed, and carry over the other results."""
 
     def __init__(self, request: EvaluationRequest, flags: PlanFlags, outputs: WatchOutputs) -> None:
         super().__init__(flags, outputs)

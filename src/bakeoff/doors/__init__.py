@@ -75,7 +75,7 @@ class Door:
         return self.registry(plan, options).built_by(f"{__name__}:registry_of")
 
     def options(self, plan: "Plan", options: "RunOptions") -> "RunOptions":  # noqa: ARG002
-        """Return the options of a run, changed where the plan says how to run it."""
+        """Return the options of a run, with the changes that the plan requires."""
         return options
 
     def page_parts(self, run: "RunData") -> "DoorParts":  # noqa: ARG002

@@ -145,7 +145,7 @@ def _parts(content: Any, tools: list[_DeepevalTool] | None) -> Iterator[Part]:
 
 
 def _score(metric: _DeepevalMetric) -> Score:
-    """Return 1 where the metric reached its own threshold. A metric that raised an exception broke as a grader."""
+    """Return a score of 1 if the metric reached its threshold. A metric that raised an exception is a grader error."""
     if metric.error is not None:
         return broken_score(metric.name, broken(metric.error, otherwise="MetricError"))
     about = {"score": metric.score, "threshold": metric.threshold, "judge": metric.evaluationModel}

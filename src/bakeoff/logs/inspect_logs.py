@@ -375,7 +375,7 @@ def _number(value: Any) -> Any:
 
 
 def _failure(sample: _InspectSample) -> Failure | None:
-    """Return why a sample has no result. A sample that met a limit, and was scored, has one."""
+    """Return why a sample has no result. A sample that reached a limit but was scored has one."""
     if sample.error is not None:
         return broken(sample.error.message, sample.error.traceback)
     if sample.limit is None or sample.scores:

@@ -34,7 +34,7 @@ from bakeoff.plan import Case
 from bakeoff.record import TESTS, Failure, Transcript
 
 PASSED = "promptfoo"
-"""The scorer of an imported result: 1 where promptfoo calls it a success."""
+"""The scorer of an imported result, which scores 1 if promptfoo counts it as a success."""
 _EXPECTED = {"equals", "contains", "icontains", "regex", "starts-with", "similar"}
 """The types of assertions whose value describes the expected answer."""
 

@@ -340,7 +340,7 @@ class ForeignLogReader:
 
 @dataclass(frozen=True, slots=True)
 class ImportedRun:
-    """The run that was made of a log, and how many trials of it have each verdict."""
+    """The run that was made from a log, and the number of its trials with each verdict."""
 
     folder: RunFolder
     plan: Plan

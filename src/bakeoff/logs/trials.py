@@ -1,4 +1,4 @@
-"""Hold what all formats have in common: a log, its trials, and the checked conversion of their values."""
+"""Provide what all formats share: a log, its trials, and the checked conversion of their values."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -103,7 +103,7 @@ Value = Datum | Quote | str | int | float | None
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table. `drop` orders what narrow terminals leave out: the highest number goes first, 0 stays."""
+    """A column of a table. Narrow terminals leave out columns with the highest `drop` first; those with 0 stay."""
 
     title: str
     align: Align = "start"
@@ -180,7 +180,7 @@ class Plot:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Candidate minus baseline, as shares. Equivalence is read from `inner`, the narrower interval."""
+    """The difference of candidate and baseline, as shares. `inner` is the narrower interval, for equivalence."""
 
     label: str
     value: float | None

@@ -89,7 +89,7 @@ def undecided(sentence: str) -> GateDecision:
 
 
 class GateResult(FrozenModel):
-    """The result of one of several gates of a run, as files keep it; `met` is None if the gate is undecided."""
+    """The result of one of a run's gates, in the form of files; `met` is None if the gate is undecided."""
 
     option: str
     met: bool | None
@@ -108,7 +108,7 @@ class GateResult(FrozenModel):
 
 
 def worst_last(gates: Iterable[GateResult]) -> list[GateResult]:
-    """Return the gates that passed, then the undecided ones and those that failed, which a reader must not miss."""
+    """Return the gates with those that passed first, then undecided ones, and failed ones last, to be noticed."""
     return sorted(gates, key=lambda gate: (not gate.met, gate.met is False))
 
 
@@ -223,8 +223,8 @@ class GateEvidence:
 def decide_gate(evidence: GateEvidence) -> GateDecision:
     """Decide whether a gate passes, and say why in one sentence. This is the only function that decides.
 
-    The strictest part of the evidence decides: a missed number or a shown regression fails the gate, whatever else is
-    missing. Otherwise it is undecided if more is missing than is allowed, or if a comparison is refused.
+    The strictest part of the evidence decides: a missed number or a shown regression fails the gate in any case.
+    Otherwise it is undecided if more is missing than is allowed, or if a comparison is refused.
     """
     if any(not ledger.planned for ledger in evidence.ledgers.values()):
         return GateDecision(GateState.FAILED, "no eval was run")

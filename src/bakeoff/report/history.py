@@ -178,8 +178,8 @@ def series_evidence(
 ) -> tuple[list[SubjectHistory], GateEvidence]:
     """Judge every subject of the first run over all runs; return the findings, and the evidence for the gate.
 
-    Several subjects share the error rate. A run with other scorers or thresholds, without the subject, or with more
-    missing than is allowed is left out of the test, and leaves the gate undecided.
+    Several subjects share the error rate. A run is left out of the test if its scorers or thresholds differ, the
+    subject is absent, or too much is missing; then the gate is undecided.
     """
     specs = runs[0].source.plan.subjects
     names = [spec.name for spec in specs if not is_control(spec, bound=False)] or [spec.name for spec in specs]
@@ -268,7 +268,7 @@ def _key(key: CaseKey, *, known: bool) -> CaseKey:
 
 
 def _name(run: SeriesRun, arm: Arm) -> str:
-    """Return the name of a ledger, which is that of the whole run or of one subject."""
+    """Return the name of a ledger: that of the run, or of one subject in it."""
     return run.label if arm.circumstances.ledger else f"{visible(arm.spec.name, 80)} in {run.label}"
 
 

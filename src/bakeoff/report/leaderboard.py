@@ -365,7 +365,7 @@ def describe_leaderboard(board: Leaderboard) -> Report:
 
 
 def _chapter(whole: Leaderboard, number: int) -> Iterator[Section]:
-    """Describe one board; its name is in the titles where there are several."""
+    """Describe one board. If there are several boards, its name is in the titles."""
     entries, board = whole.on_board(number), whole.boards[number - 1]
     plots = tradeoff_plots((entry.summary, entry.cost_interval, entry.time_interval) for entry in entries)
     unequal = what_was_lost_unequally(board.unequal_losses)

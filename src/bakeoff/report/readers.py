@@ -111,7 +111,7 @@ class Reader(Protocol):
         """Return the plan of the records. May raise any error of a parser, which `Source` turns into a message."""
 
     def circumstances(self, path: Path) -> Circumstances:
-        """Return the conditions that were recorded; empty where the file has none."""
+        """Return the recorded conditions; they are empty if the file has none."""
 
     def read(self, path: Path) -> Iterator[Record]:
         """Yield the record that counts for each trial, in any order."""
@@ -224,7 +224,7 @@ class RunFolderReader:
     what = "a run folder (plan.json and journal.jsonl)"
 
     def recognises(self, path: Path) -> bool:
-        """Tell whether the folder has a plan; a run without any record has one, too."""
+        """Tell whether the folder has a plan, which even a run without any record has."""
         return (path / "plan.json").is_file()
 
     def describe(self, path: Path) -> Description:

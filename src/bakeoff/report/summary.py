@@ -304,7 +304,7 @@ class Summary(FrozenModel):
 class CaseVerdicts:
     """Collect rounds by subject and case, and derive the verdict and the score of each case.
 
-    Every round must pass where a case has no rule of its own. With `ruled_only`, such cases are not collected: their
+    If a case has no rule of its own, every round must pass. With `ruled_only`, such cases are not collected: their
     trials are judged one by one.
     """
 
@@ -393,7 +393,7 @@ class _Tally:
         return next(iter(self.errors.values())) if every else None
 
     def add(self, record: Record, place: int, *, alone: bool) -> None:
-        """Count a trial; `alone` says that it is judged by itself, not with the other rounds of its case."""
+        """Count a trial. If `alone`, it is judged on its own, and not with the other rounds of its case."""
         verdict, value = record.verdict, record.value
         self.verdicts[verdict] += 1
         if (kind := missing_kind(record)) is not None:

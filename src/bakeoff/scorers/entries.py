@@ -85,7 +85,7 @@ class ScorerReader:
     ) -> tuple[ScorerSpec, ...]:
         """Return the specs of the scorers at a key, which holds a list or a single one.
 
-        Scorers in data (`is_data`) must not name code or models, because nobody reads each row before it is used.
+        Scorers in data (`is_data`) must not name code or models, because nobody reviews every row before it is used.
         """
         specs: list[ScorerSpec] = []
         names: dict[str, int] = {}

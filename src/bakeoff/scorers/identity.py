@@ -99,7 +99,7 @@ def _parts(function: FunctionType) -> Iterator[Any]:
 
 
 def _names(code: CodeType) -> set[str]:
-    """Return the names of globals that a function and those inside of it read."""
+    """Return the names of globals that a function, or a function inside it, reads."""
     inner = (each for each in code.co_consts if isinstance(each, CodeType))
     own = {each.argval for each in dis.get_instructions(code) if each.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
     return own.union(*map(_names, inner))

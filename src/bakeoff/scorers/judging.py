@@ -148,7 +148,7 @@ async def _opened(judge: Asker, given: ScoreInput) -> AsyncIterator[OpenProvider
 
 
 def parameters_for(access: ProviderAccess, question: Question) -> ModelRequestParameters:
-    """Return the request parameters, with the schema where the model is known to support one."""
+    """Return the request parameters, with the schema if the model is known to support schemas."""
     if not _keeps_to_schemas(access):
         return ModelRequestParameters()
     schema = dict(question.schema)

@@ -157,7 +157,7 @@ async def parameter_differences(
     literal: bool = False,
     extra_allowed: bool = False,
 ) -> list[str]:
-    """Return a sentence for each place where an object, such as the parameters of a call, differs from the expected.
+    """Return a sentence for each difference of an object, such as the parameters of a call, from the expected one.
 
     The object itself is never a matcher: its names belong to the tool. The arguments are those of `value_differences`.
     """

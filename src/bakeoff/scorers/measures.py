@@ -20,7 +20,7 @@ from bakeoff.scorers.values import a_few
 @scorer("latency", main="max_ms")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Latency(ConfigurableScorer):
-    """Scores 1 when the attempt took at most `max_ms` milliseconds, without waiting for a provider's queue."""
+    """Scores 1 when the attempt took at most `max_ms` milliseconds; waits for a provider's queue do not count."""
 
     max_ms: PositiveFloat
     name: str = "latency"

@@ -1,4 +1,4 @@
-"""Share among all scorers that ask a model: what it is shown, its settings, and how verdicts become a score."""
+"""Provide what all scorers that ask a model share: the texts to show, the settings, and scores from verdicts."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping

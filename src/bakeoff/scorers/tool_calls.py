@@ -33,7 +33,7 @@ Params: TypeAlias = Annotated[Literal["strict", "fuzzy", "matchers"] | Callable[
 """How arguments are compared: a name, or a function of the expected and the actual arguments."""
 
 CallTable: TypeAlias = Sequence[Sequence[str | None]]
-"""How each made call, in columns, differs from each expected one, in rows; None where it does not."""
+"""The difference of each call, by column, to each expected call, by row; None where they match."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,7 +103,7 @@ class ValueComparison:
     slow: set[str] = field(default_factory=set)  # patterns that took longer; they are not searched for again
 
     def difference(self, expected: Any, actual: Any, place: str = "$") -> str | None:
-        """Describe where the actual value differs from the expected one, which is `plain`; None where it does not."""
+        """Describe where the actual value differs from the expected one, which is `plain`; None if they match."""
         if callable(self.match):
             return _refusal(self.match, place, actual, expected, actual)
         return self._difference(expected, actual, place)

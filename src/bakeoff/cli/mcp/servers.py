@@ -58,8 +58,8 @@ class ServerOptions(DirectFlags):
 def direct_servers(servers: DirectFlags) -> "list[ServerSpec]":
     """Return the servers that are named directly, ready to start: by --command, --url or a client's file.
 
-    The result is empty if the flags name a suite or nothing. Raises `UsageError` for flags that exclude each other, and
-    for servers that the file does not have.
+    The result is empty if the flags name a suite or nothing. Raises `UsageError` for conflicting flags, and for servers
+    that are not in the file.
     """
 
     from bakeoff.doors.mcp.config import suite_environment

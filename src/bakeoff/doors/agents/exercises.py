@@ -43,7 +43,7 @@ CONFIGURATION = (
 SOURCE_FOLDERS = ("src", "lib")
 TEST_FOLDERS = ("test", "tests", "__tests__", "__typetests__", "spec")
 UNDECLARED = ("*", *(f"{folder}/**" for folder in (*SOURCE_FOLDERS, *TEST_FOLDERS)))
-"""Patterns of the files that may be solution or tests where an exercise does not declare them."""
+"""Patterns of files that may be solution or tests if an exercise does not declare them."""
 
 
 def is_shown(name: str, declared: Collection[str]) -> bool:
@@ -352,7 +352,7 @@ def _declared(names: Iterable[str], files: Mapping[str, str], what: str) -> list
 
 
 def _example(files: Mapping[str, str], declared: _Files, solution: Sequence[str]) -> dict[str, str]:
-    """Return the known-good solution by the paths that it is written to; empty if there is none."""
+    """Return the known-good solution by the paths of its files; empty if there is none."""
     named = [*_plain(declared.example), *_plain(declared.exemplar)]
     names = [name for name in named if name in files] or _examples(files)
     by_base = {PurePosixPath(name).name: name for name in names}

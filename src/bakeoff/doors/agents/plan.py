@@ -282,7 +282,7 @@ def _check_known(wanted: Sequence[str], agents: Mapping[str, AgentDefinition]) -
 
 
 def _cheats(attack: str, exercises: Sequence[Exercise], request: ExercisesRequest) -> list[SubjectSpec]:
-    """Return one subject that takes the attacks in turn, or one for each of a few if there are few exercises."""
+    """Return one subject that uses all attacks in turn or, for few exercises, one subject for each of a few attacks."""
     if not attack and len(exercises) >= len(SAMPLE):
         turns = attacks_in_turn({each.name: graded_case(case_of(each, request)) for each in exercises})
         return [SubjectSpec(kind="cheat", name="cheat", options={"attacks": {**turns}})]

@@ -124,7 +124,7 @@ def _records_of_file(name: str, plan: Plan, records: Sequence[Record], result: "
 
 
 def _free_path(results: Path, name: str, run: str, written: Collection[Path]) -> Path:
-    """Return the path of a result file. It replaces an older file of its own run, and no file of another run."""
+    """Return the path of a result file, which may replace an older file of the same run, but of no other run."""
     from bakeoff.doors.components.results.read import read_result
 
     def is_our_own(path: Path) -> bool:

@@ -35,7 +35,7 @@ def take_pictures(
     *,
     again: bool = False,
 ) -> int:
-    """Take the missing pictures of a run. With `again`, also try components that gave no picture before.
+    """Take the missing pictures of a run. With `again`, also retry components whose pictures failed before.
 
     Return how many components have one now, or a reason why they have none. If this machine cannot take pictures,
     report that and go on: a run without pictures is complete.

@@ -113,7 +113,7 @@ def read_layout(directory: Path) -> Layout:
 
 
 def _names(directory: Path, written: Mapping[str, JsonValue]) -> dict[str, str]:
-    """Return the names of reference and component, and of a Python test, as far as `suite.toml` leaves them out."""
+    """Return the names of reference and component, and of a Python test, that `suite.toml` does not give."""
     if written.get("runner") == "pytest":
         component = str(written.get("component", "solution.py"))
         return {"reference": "reference.py", "component": component, "test": f"test_{Path(component).stem}.py"}
@@ -125,7 +125,7 @@ def _names(directory: Path, written: Mapping[str, JsonValue]) -> dict[str, str]:
 
 
 def _reference(directory: Path, written: Mapping[str, JsonValue]) -> str:
-    """Return the name of the reference: the one that fits component and framework, or the only one that is there."""
+    """Return the name of the reference: the one for the component and framework, or else the only one present."""
     found = [name for name in COMPONENTS if (directory / name).is_file()]
     by_ending = f"Reference{Path(str(written.get('component', ''))).suffix}"
     by_framework = _REFERENCES.get(str(written.get("framework")), "")

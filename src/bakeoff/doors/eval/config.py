@@ -152,7 +152,7 @@ OF_KINDS = {
 
 
 class CaseEntry(FrozenModel):
-    """A case, or where cases come from: a file, a folder of a data set, or a function."""
+    """A case or a source of cases: a file, a folder of a data set, or a function."""
 
     name: Label | None = Field(default=None, description="the beginning of its input if absent")
     input: JsonValue = Field(default=None, description="`{{ input }}` in prompts; without `prompts`, the prompt")

@@ -18,7 +18,7 @@ from bakeoff.scorers.entries import scoring_problem
 
 DOOR = "eval"
 PROMPT_TAG = "prompt"
-"""The key of the tag that names the prompt of a case, where there are several."""
+"""The key of the tag that names the prompt of a case if there are several prompts."""
 
 _MAX_ID_LENGTH = 60
 _UNNAMED = re.compile(r"(prompt( \d+)?)?")

@@ -55,7 +55,7 @@ def csv_assertion(text: str) -> dict[str, Any]:
 
 
 class Assertions:
-    """Make the scorers of cases. Equal ones are built once."""
+    """Build the scorers of cases. Equal scorers are built only once."""
 
     def __init__(self, notes: "Notes") -> None:
         self.built: dict[str, Scorer] = {}
@@ -72,7 +72,7 @@ class Assertions:
     ) -> tuple[ScorerSpec, ...] | None:
         """Return the scorers of a case, or None if it has to be left out. Without assertions, an answer is enough.
 
-        `mean` says that the test has a threshold, which the mean of all its assertions has to reach.
+        With `mean`, the test has a threshold for the mean of all its assertions.
         """
         made: list[tuple[Any, dict[str, Any] | ScorerSpec]] = []  # with their weights
         for key, given, notes in asserted:

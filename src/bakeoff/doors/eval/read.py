@@ -79,7 +79,7 @@ def _rest_of(value: dict[str, JsonValue], wrong: set[str]) -> EvalConfig:
 
 
 class _SuiteReader:
-    """Reads one configuration, and collects its problems and those already known."""
+    """Read one configuration, and collect its problems besides those already known."""
 
     def __init__(self, placed: PlacedYaml, config: EvalConfig, problems: Sequence[str] = ()) -> None:
         self.placed, self.config = placed, config
@@ -315,7 +315,7 @@ _SETTINGS = {*OF_KINDS["model"]} - {"system", "base_url", "key_variable", "mcp"}
 
 
 def subject_specs(entries: Sequence[SubjectEntry], placed: PlacedYaml, problems: list[str]) -> tuple[SubjectSpec, ...]:
-    """Return the subjects of a plan, each with a name of its own. Problems are added to a list."""
+    """Return the subjects of a plan under unique names. Problems are added to a list."""
     specs: list[SubjectSpec] = []
     taken: set[str] = set()
     for at, entry in enumerate(entries):

@@ -1,7 +1,7 @@
 """Read rows of cases from files and folders: CSV, JSON, JSON lines, YAML, Parquet, and data sets of Hugging Face.
 
-A row is plain data with a place, as `file:line`. Nothing in it is ever executed, and its scorers name no code and no
-model.
+A row is plain data with a place, as `file:line`. Nothing in it is ever executed, and its scorers must not name code or
+models.
 """
 
 from collections.abc import Callable, Iterator, Mapping

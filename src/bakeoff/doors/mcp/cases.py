@@ -130,7 +130,7 @@ class McpCase(McpTurn):
 
     @property
     def parts(self) -> tuple[McpTurn, ...]:
-        """Return the turns. A case without turns is its own only part."""
+        """Return the turns. A case without turns is its own only turn."""
         return self.turns or (self,)
 
     def names(self, number: int) -> frozenset[str | None]:

@@ -351,7 +351,7 @@ def shape_problems(placed: PlacedYaml) -> Iterator[str]:
 
 
 def _shape_of_case(placed: PlacedYaml, key: Key, case: dict[str, JsonValue]) -> Iterator[str]:
-    """Yield what pydantic would report less clearly: both spellings of a key, and keys in the wrong place."""
+    """Yield problems that pydantic would report less clearly: both spellings of a key, and keys in the wrong place."""
     if all(name in case for name in SPELLINGS):
         what = f"{SPELLINGS[1]!r} is another name for {SPELLINGS[0]!r}, which is here too: remove one"
         yield placed.problem((*key, SPELLINGS[1]), what)

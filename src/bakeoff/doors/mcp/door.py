@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class McpDoor(Door):
     """Models in three modes, the scorer of their calls, and the reports in `mcp-report/`.
 
-    One door serves one plan. Its settings and environment are read from the plan unless they are given. `running` are
+    One door serves one plan. Its settings and environment are read from the plan unless they are given. `running` has
     its servers if they run already.
     """
 

@@ -38,7 +38,7 @@ class Example:
 
     @property
     def contents(self) -> dict[str, str]:
-        """Return the texts to write, by file name."""
+        """Return the text of each file to write, by file name."""
         files = {**self.files, SCHEMA_NAME: SCHEMA_NAME}
         return {name: _as_written(name, _bundled(source)) for name, source in files.items()}
 

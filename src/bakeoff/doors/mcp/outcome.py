@@ -36,7 +36,7 @@ class CellOutcome:
 
     @property
     def scored(self) -> int:
-        """Return the number of rounds that count, which excludes those that infra or budget ended."""
+        """Return the number of rounds that count; those that infra or budget ended do not."""
         return sum(record.verdict.counts for record in self.records)
 
     @property
@@ -95,8 +95,8 @@ class CallOutcome:
 def outcome_of(plan: Plan, records: Iterable[Record], settings: McpPlanSettings) -> CallOutcome:
     """Compute the outcome of all cells. `records` must contain the latest record of each trial once.
 
-    A cell that was not run because its comparisons were decided before is left out, like one that was not selected. A
-    cell that had been started counts with its rounds.
+    A cell without rounds is left out if its comparisons were already decided, like a cell that was not selected. A cell
+    that was started counts with its rounds.
     """
     found: dict[tuple[str, str], list[Record]] = {}
     tally = RunTally(plan)

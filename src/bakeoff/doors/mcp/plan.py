@@ -82,7 +82,7 @@ class McpPlanSettings(RunSettings):
 
     @property
     def folder(self) -> Path:
-        """Return the folder of the configuration, in which its servers run and its modules are imported."""
+        """Return the folder of the configuration. Servers run in it, and modules are imported from it."""
         return Path(self.file).parent
 
     @cached_property
@@ -180,7 +180,7 @@ def build_plan(suite: McpSuite, request: EvaluationRequest) -> Plan:
 def _scorers(
     suite: McpSuite, models: Sequence[str], numbered: Sequence[tuple[int, McpCase]]
 ) -> tuple[tuple[ScorerSpec, ...], dict[int, tuple[ScorerSpec, ...]], tuple[str, ...]]:
-    """Return the scorers of answers: of the file, and of cases that have their own; and remarks on them.
+    """Return the scorers of answers: those of the file, those of single cases, and remarks on them.
 
     One error lists all problems.
     """

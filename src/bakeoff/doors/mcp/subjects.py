@@ -65,7 +65,7 @@ _OURS = ("constrained", "max_steps", "descriptions")
 
 @dataclass(frozen=True, slots=True)
 class SuiteModel:
-    """One model in one mode. Its transcript contains the calls; the scorer judges them."""
+    """One model in one mode. Its transcript contains the calls, which the scorer judges."""
 
     model: ModelSubject
     mode: Mode
@@ -253,7 +253,7 @@ def suite_parts(
 
 
 def described(tools: Sequence[ServerTool], descriptions: Mapping[str, str]) -> tuple[ServerTool, ...]:
-    """Return the tools with other descriptions, given by label."""
+    """Return the tools with descriptions replaced by those given for their labels."""
     return tuple(
         tool.model_copy(update={"description": descriptions.get(tool.label, tool.description)}) for tool in tools
     )
@@ -322,8 +322,8 @@ Ask = Callable[[Conversation], Awaitable[Conversation]]
 class TurnConversation:
     """One conversation of several turns. Without a hub, calls are not executed.
 
-    A turn that fails ends the conversation: later turns build on results that do not exist then, and a call that is
-    not expected never reaches a server (in `agent` mode, the model has executed it by then).
+    A turn that fails ends the conversation: later turns would build on missing results, and an unexpected call never
+    reaches a server (in `agent` mode, the model has executed it by then).
     """
 
     rules: TurnRules

@@ -52,7 +52,7 @@ class SelectedSuite:
 def find_configs(path: Path | None) -> tuple[Path, ...]:
     """Return the configuration files of a path. Without a path, return the nearest one here or above.
 
-    Of a folder, all YAML files below it that have `testCases` are returned. Raises `UsageError` if nothing is found.
+    For a folder, return all YAML files below it that have `testCases`. Raises `UsageError` if nothing is found.
     """
     if path is None:
         here = Path.cwd()

@@ -76,7 +76,7 @@ def newest_run(results: Path, file: str) -> RunFolder | None:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The trials to ask in a cycle, and those to carry over."""
+    """The trials of a cycle: those to ask, and those to carry over."""
 
     asked: Mapping[CellKey, str]  # with the reason
     carried: tuple[Record, ...] = ()  # with the keys of the new plan; those without a score are scored again
@@ -107,7 +107,7 @@ class Selection:
 def select(plan: Plan, earlier: RunFolder | None, *, anew: str | None = None) -> Selection:
     """Select the cells of a plan whose tools changed, that did not pass, or that are new.
 
-    `anew` is a reason to ask everything.
+    `anew` is a reason to select everything.
     """
     every = [(case, spec.name) for case in plan.cases for spec in plan.subjects]
     if earlier is None:

@@ -126,7 +126,7 @@ def call_with_case(
 
 
 def call_with_row(task: Callable[..., Any], row: EvalRow) -> Call:
-    """Return the call of a task with its input and those other values of the row that it has parameters for."""
+    """Return the call of a task with its input, and with the values of the row for its other parameters."""
     row = _own_copy(row)
     rest = {name: value for name, value in row.values.items() if name != "input"}
     try:
@@ -169,7 +169,7 @@ class SuiteScorer:
 
     @property
     def keeps_names(self) -> bool:
-        """Tell whether the names in its scores are used: for functions, but not for scorers with a name."""
+        """Tell whether to use the names in its scores, as for functions; scorers with a name of their own use that."""
         return getattr(self.function, "name", None) is None
 
     @property

@@ -33,7 +33,7 @@ FOR_PYTEST = (pytest.skip.Exception, pytest.xfail.Exception, pytest.exit.Excepti
 
 
 class NotNeeded(Skipped):
-    """Skip a case because every comparison of it is decided."""
+    """Skip a case because all of its comparisons are decided."""
 
 
 FINAL = ("passed", "failed", "skipped")  # rerunfailures has another word for a try that does not count

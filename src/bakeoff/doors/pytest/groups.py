@@ -49,7 +49,7 @@ class Group:
         return f"{self.location[2]}{self.described.name}"
 
     def case_id(self, row: EvalRow) -> str:
-        """Return the id of a row in the run; sets of parameters that are subjects share it."""
+        """Return the id of a row in the run, which is the same for all sets of parameters that are subjects."""
         return f"{self.around[0]}{row.id}{self.around[1]}"
 
 

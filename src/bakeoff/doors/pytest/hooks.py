@@ -103,7 +103,7 @@ class EvalHooks:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
-        """Give the workers of xdist a file for what they collect, and one to count their spending if it is limited."""
+        """Give each worker of xdist the files for what it collects and, if there is a limit, for its spending."""
         node.workerinput[TERMINAL_WIDTH] = self._config.get_terminal_writer().fullwidth
         if self._folder is None:
             from bakeoff._kernel.temporary import temporary_folder

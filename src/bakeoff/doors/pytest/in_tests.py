@@ -89,7 +89,7 @@ class EvalCall:
 
 @dataclass(slots=True)
 class EvalFixture:
-    """The common base of the values of both fixtures, which knows the evals that its test has called."""
+    """The common base of both fixtures' values. It knows the evals that its test has called."""
 
     _config: pytest.Config
     _nodeid: str
@@ -135,7 +135,7 @@ class EvalFixture:
 
 
 def add_unfinished(item: pytest.Item, error: BaseException | None = None) -> str | None:
-    """Add an outcome for each eval that a test has called and that has none; return a sentence about the first.
+    """Add an outcome for each eval that a test has called but not finished; return a sentence about the first.
 
     Args:
         item: The test, at its end.
@@ -337,7 +337,7 @@ class RunEval(EvalFixture):
     def __call__(
         self, input: Any, *, task: Callable[..., Any], timeout: float | None = 60.0, **row: Any
     ) -> Evaluation["EvalRun"]:
-        """Call a task as a suite does and return what it did. An error of the task fails the test where it is called.
+        """Call a task as a suite does, and return what it did. An error of the task fails the test at this call.
 
         Args:
             input: the input of the task.

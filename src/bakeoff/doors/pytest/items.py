@@ -37,7 +37,7 @@ class EvalItem(pytest.Function):
             self._id = type(self._id).parse(wanted)
 
     def may_be_skipped(self) -> bool:
-        """Return True if a mark of its own, such as one from a conftest, may keep pytest from running it."""
+        """Return True if a mark of the item itself, for example from a conftest, may keep pytest from running it."""
         return any(mark.name in _JUDGED_IN_SETUP for mark in self.own_markers)
 
     def runtest(self) -> None:

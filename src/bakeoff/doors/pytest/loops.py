@@ -228,7 +228,7 @@ EvalLoop = LoopThread | BorrowedLoop
 
 
 def async_fixtures(template: pytest.Function) -> list[Any]:
-    """Return the definitions of the async fixtures that a test uses, its own and those of its fixtures."""
+    """Return the definitions of the async fixtures that a test uses, directly or through other fixtures."""
     found = (definitions[-1] for definitions in template._fixtureinfo.name2fixturedefs.values() if definitions)
     is_async = (inspect.iscoroutinefunction, inspect.isasyncgenfunction)
     return [each for each in found if any(test(each.func) for test in is_async)]

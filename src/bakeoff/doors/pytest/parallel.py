@@ -38,8 +38,10 @@ EMPTY_PLAN = Plan(
     door="pytest",
     sparse=True,
 )
-"""The plan of every session, without its cases and subjects. The scorers of the suites are not part of it: with them,
-the records of two suites would look like those of two plans."""
+"""The plan of every session, without its cases and subjects.
+
+It has no scorers, because otherwise the records of two suites would seem to belong to two plans.
+"""
 
 _PLAIN_CASE = Case(id="case", prompt="")  # copied for each row, which is faster than making a new one
 

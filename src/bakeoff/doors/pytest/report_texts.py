@@ -69,7 +69,7 @@ class SessionSecrets:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionstart(self) -> None:
-        """Redact text on its way to the terminal, in the way in which pytest's pastebin plugin copies it."""
+        """Redact text on its way to the terminal, by wrapping the writer as pytest's pastebin plugin does."""
         terminal = self._config.pluginmanager.getplugin("terminalreporter")
         if terminal is None:
             return

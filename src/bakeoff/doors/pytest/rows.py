@@ -64,7 +64,7 @@ class EvalRow:
 
 
 class EvalCase:
-    """Give a test function its row: `case.input`, and every other value by its name."""
+    """Give a test function its row: `case.input`, and every other value as an attribute or item of its name."""
 
     __slots__ = ("_row",)
 

@@ -59,7 +59,7 @@ class RunWriter:
     def add(self, outcome: EvalOutcome, *, earlier: bool = False) -> None:
         """Keep an outcome. If it cannot be written, `problem` says so, and later outcomes are ignored.
 
-        An `earlier` one is of another run; its records get the keys that they have in this one.
+        An `earlier` outcome is from another run; its records get the keys that they have in this run.
         """
         if not outcome.records or self.problem is not None:
             return
@@ -123,7 +123,7 @@ class RunWriter:
             self.problem = self.problem or str(error)
 
     def _delete_old_runs(self) -> None:
-        """Delete all but the last runs of pytest; labelled and signed ones stay."""
+        """Delete all but the last runs of pytest; keep labelled and signed ones."""
         for run in [run for run in run_folders(self._results) if _OURS.search(run.name)][:-MAX_KEPT]:
             with suppress(RunFolderError, OSError):  # another session may be deleting it, and a damaged one stays
                 if not run.is_being_written() and run.read_plan().door == EMPTY_PLAN.door:

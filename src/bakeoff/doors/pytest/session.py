@@ -249,7 +249,7 @@ class EvalSession:
         yield from islice(ahead, at_a_time)
 
     def _later(self, item: "EvalItem") -> "Iterator[EvalItem]":
-        """Yield the items of the group after this one, up to where pytest may make other fixtures for them."""
+        """Yield the later items of the group, up to the point where pytest may create other fixtures for them."""
         ours = self._selected[item.group]
         later = islice(ours, ours.index(item) + 1, None)
         if item.group.lasting:

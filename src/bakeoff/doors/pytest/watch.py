@@ -293,7 +293,7 @@ class WatchCycle:
 
 
 def _imported_by_tests(tests: Iterable[Path], config: pytest.Config, loaded: Mapping[str, str]) -> dict[str, set[str]]:
-    """Return the files that each test file uses: what it imports, and plugins and conftest files with what they import.
+    """Return the files that each test file uses: its imports, and plugins and conftest files with their imports.
 
     `loaded` has the files of modules that count, by name.
     """

@@ -1,6 +1,6 @@
 """Read both sides of a comparison: the scores of a subject by case, its losses, and the conditions of its run.
 
-read_arm   reads one side
+read_arm   reads one arm: a subject in one source
 RunPair    both sides, with the cases and scores that can be compared
 """
 
@@ -303,7 +303,7 @@ class RunPair:
 
     @property
     def cells(self) -> tuple[Cells, Cells]:
-        """Return the cells of both sides, paired by id alone where the content of a side is unknown."""
+        """Return the cells of both sides. They are paired by id alone if the contents of one side are unknown."""
         return self._keyed(self.old.cells), self._keyed(self.new.cells)
 
     @property
@@ -351,7 +351,7 @@ class RunPair:
 
     @property
     def without_threshold(self) -> set[str]:
-        """Return the cases without a pass or fail on at least one side."""
+        """Return the cases that neither pass nor fail on at least one side."""
         return self.old.without_threshold | self.new.without_threshold
 
     def _keyed(self, found: Mapping[CaseKey, Value]) -> Mapping[CaseKey, Value]:

@@ -62,7 +62,7 @@ class TextChange(FrozenModel):
 
 
 class CaseDetail(FrozenModel):
-    """The round of a case that shows best what changed."""
+    """The round of a case that best shows what changed."""
 
     case: str
     round: int

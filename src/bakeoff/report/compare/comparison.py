@@ -106,7 +106,7 @@ class CompareRequest:
     require_calibrated: bool = False
 
     def refuses(self, pair: RunPair) -> bool:
-        """Tell whether the scores of a pair have different meanings and `anyway` was not given."""
+        """Tell whether a pair must not be compared: its scores differ in meaning, and `anyway` was not given."""
         return not self.anyway and any(pair.judged_differently)
 
 

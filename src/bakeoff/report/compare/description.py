@@ -98,8 +98,8 @@ class _Chapter:
 def describe_comparison(report: CompareReport) -> Report:
     """Describe all pairs: the verdict, both sides, every case, and the conditions that differ.
 
-    One pair is a report of its own; several have an overview with one plot, and a section each. Differences of texts
-    come last, because they are what a short output leaves out first.
+    A single pair is the whole report; several pairs have an overview with one plot, and a section each. Differences of
+    texts come last, because a short output cuts from the end.
     """
     several = len(report.pairs) > 1
     chapters = [_Chapter(pair, number, several) for number, pair in enumerate(report.pairs, 1)]

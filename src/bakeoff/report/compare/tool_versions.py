@@ -178,7 +178,7 @@ def _decision(
 
 
 def _with_decided_tools(overall: Comparison, ruling: GateJudgement, tools: Sequence[ToolPoints]) -> GateJudgement:
-    """Return the judgement with single tools: those that got worse, or those that improved if nothing else is shown."""
+    """Let decided tools change the judgement: those that got worse or, if nothing is shown for all cases, improved."""
     worse, better = (
         [one for one in tools if one.ruling.verdict is verdict]
         for verdict in (GateVerdict.REGRESSED, GateVerdict.IMPROVED)

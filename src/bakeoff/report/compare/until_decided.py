@@ -15,7 +15,7 @@ _LOST = Round(Verdict.INFRA, None, failed=True)
 
 
 def random_ranks(plan: Plan) -> dict[str, int]:
-    """Return the place of each case in the random order of a plan, by its id; those of a cluster share one."""
+    """Return the place of each case in the random order of a plan, by case id; cases of a cluster share a place."""
     return {case.id: place for place, unit in enumerate(random_order(plan)) for case in unit}
 
 

@@ -1,4 +1,4 @@
-"""Compare parts of one run: treatments with no treatment, pairs of a run that ends when decided, and tags of cases.
+"""Compare parts of one run: treatments with no treatment, subjects in pairs, and cases by tag.
 
 treatment_effects     each treatment against none, in pairs: does it help, where does it hurt, were its files opened
 describe_comparisons  the pairs of a run that ends when they are decided: verdicts, intervals, and what was saved
@@ -227,7 +227,7 @@ _MAX_SUBJECTS = 8
 
 
 class TagScore(FrozenModel):
-    """The score of one subject over the cases with one tag."""
+    """The score of one subject over the cases that have one tag."""
 
     tag: str
     subject: str
@@ -259,8 +259,8 @@ def compare_groups(
 ) -> Iterator[str]:
     """Yield a sentence about each pair of groups, over all subjects, at 5 % for each pair.
 
-    `groups` has the id of each case by a name that pairs it with cases of other groups. A case counts if every subject
-    has a score for it.
+    In each group, `groups` maps a name, which pairs cases of different groups, to the case's id. A case counts if every
+    subject has a score for it.
     """
     cells = [cells_of(subject) for subject in subjects]
     joined: dict[str, dict[CaseKey, Cell]] = {}
@@ -295,7 +295,7 @@ def tags_of(case: Case) -> list[str]:
 
 
 def useful_tags(plan: Plan) -> dict[str, list[str]]:
-    """Return the cases of each informative tag: one that neither a single case nor every case has."""
+    """Return the cases of each informative tag, which more than one case has, but not every case."""
     found: dict[str, list[str]] = {}
     for case in plan.cases:
         # A cluster says which cases belong together, and not what they are about.

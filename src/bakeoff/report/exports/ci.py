@@ -83,7 +83,7 @@ def _write_suite(name: str, spec: SubjectSpec, records: RunRecords, gate: str, f
 
 
 def _suite_properties(spec: SubjectSpec, records: RunRecords, gate: str) -> Iterator[tuple[str, str]]:
-    """Yield the decision of the gate, and what was planned for a subject and what became of it."""
+    """Yield the decision of the gate, and the subject's ledger: what was planned, passed, failed or is missing."""
     if gate:
         yield "gate", gate
     if records.is_control(spec):

@@ -183,7 +183,7 @@ class Judgements:
 
 
 def repeated_scores(score: Score) -> tuple[float, ...]:
-    """Return the single scores of a judge that was asked several times, as `scorers.judge` keeps them."""
+    """Return the single scores of a judge that was asked several times. `scorers.judge` keeps them as `values`."""
     values = score.metadata.get("values")
     numbers = [value for value in values if isinstance(value, int | float)] if isinstance(values, list) else []
     return tuple(map(float, numbers))
@@ -284,7 +284,7 @@ def _pair(old: Judgements, new: Judgements, subjects: tuple[str, str], scorer: s
 
 
 def by_labels(compared: Comparison, pairs: Sequence[CalibratedPair]) -> Comparison:
-    """Return a comparison by the corrected scores, where one judge alone scored and both sides have labels."""
+    """Return a comparison by the corrected scores if a single judge scored and both sides have labels."""
     corrected = pairs[0].corrected if len(pairs) == 1 and pairs[0].alone else None
     if corrected is None:
         return compared
@@ -294,7 +294,7 @@ def by_labels(compared: Comparison, pairs: Sequence[CalibratedPair]) -> Comparis
 
 
 def refusal(pairs: Sequence[CalibratedPair], sources: Sequence[str]) -> str | None:
-    """Say why judged scores are not calibrated, and how to label; None where they are, or nothing is judged."""
+    """Say why judged scores are not calibrated, and how to label; None if all are, or if nothing is judged."""
     missing = next((pair for pair in pairs if pair.lacking), None)
     if missing is None:
         return None

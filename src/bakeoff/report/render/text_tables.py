@@ -66,7 +66,7 @@ def plain_text(phrase: Phrase) -> str:
 
 
 def fit_table(table: Table, width: int, measure: Callable[[str], int] = len) -> TextTable:
-    """Return the fullest version of a table that fits; where none does, the smallest, whose names are folded.
+    """Return the fullest version of a table that fits. If none fits, return the smallest one with folded names.
 
     Args:
         table: with at least one row.
@@ -96,7 +96,7 @@ def fit_table(table: Table, width: int, measure: Callable[[str], int] = len) -> 
 
 
 def split_table(table: Table, width: int, measure: Callable[[str], int] = len) -> list[TextTable]:
-    """Return a table as it is if it fits, else as several below each other, with the titles of columns on more lines.
+    """Return a table unchanged if it fits, else split into several tables, with titles of columns on several lines.
 
     Each has the first column, and as many others as fit. Nothing is left out. A table with more columns than rows is
     turned first.

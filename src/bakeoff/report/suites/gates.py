@@ -93,7 +93,7 @@ def judge_gates(gates: SuiteGates, outcomes: Iterable[EvalOutcome], summary: Sui
 def _against_baseline(
     gates: SuiteGates, baseline: EvalFile, outcomes: Iterable[EvalOutcome], common: GateEvidence
 ) -> GateEvidence:
-    """Compare case by case, each suite for itself and all together.
+    """Compare case by case, each suite separately and all together.
 
     The gate is refused if no suite is in both runs, or if scores or passes mean different things in them.
     """
@@ -152,7 +152,7 @@ def _judge_suites(arms: Mapping[str, PairedArms], gates: SuiteGates) -> dict[str
 def read_history(folder: Path, written: Path | None, baseline: Path | None = None) -> list[SeriesRun]:
     """Return the files of `--eval-json` below a folder, sorted by start, without the one to be `written`.
 
-    They begin with the `baseline`, a file anywhere; without one, with the oldest.
+    They begin with the `baseline`, which may be elsewhere, or else with the oldest.
 
     Raises `UsageError` if there are none, and an error for any other `.json` file: it could be a damaged result.
     """

@@ -205,7 +205,7 @@ class SuiteTallies:
 
 
 def suite_of(outcome: EvalOutcome) -> SuiteName:
-    """Return the suite of a case, with its parameters, since each set of them has a row of its own."""
+    """Return the suite of a case with its parameters, because each set of parameters has its own row."""
     parameters = f"[{outcome.parameters}]" if outcome.parameters else ""
     return SuiteName(file_part(outcome.nodeid), outcome.suite + parameters)
 

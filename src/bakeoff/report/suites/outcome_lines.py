@@ -141,7 +141,7 @@ def _nested(calls: Sequence[ToolCall]) -> Iterator[tuple[int, ToolCall]]:
 def properties_of(outcomes: Sequence[EvalOutcome]) -> list[tuple[str, object]]:
     """Return the properties of a test for the file of `--junitxml`; their names begin with `eval.`.
 
-    The evals of a test with several are numbered from the second on. All values are texts, so that they can be sent
+    If a test has several evals, they are numbered from the second on. All values are texts, so that they can be sent
     between processes.
     """
     found: list[tuple[str, object]] = []

@@ -236,7 +236,7 @@ Mode = Literal["json", "native", "agent"]
 
 
 UNKNOWN_SERVER = "unknown"
-"""The server of a tool that a model invented in function calling, where a call names only the tool."""
+"""The server of a tool that a model invented in function calling, where calls do not name a server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,7 +302,7 @@ class TurnScore(FrozenModel):
 
 
 def noted_in(record: Record, key: str, kind: type[Noted]) -> list[Noted]:
-    """Return what the scorer noted about a round: nothing if it was not scored, or by another version."""
+    """Return what the scorer noted about a round; empty if it was not scored, or by another version."""
     return read_noted(record.scores[0].metadata if record.scores else {}, key, kind)
 
 

@@ -297,7 +297,7 @@ class McpCalls(ConfigurableScorer):
 
 
 def _with_servers(reply: ModelReply, expected: CaseExpectation) -> ModelReply:
-    """Return a reply whose calls have the servers that are expected: outside of a suite, calls name only tools."""
+    """Return a reply whose calls have the expected servers, because outside of a suite, calls name only tools."""
     every = (call for calls in (expected.calls, *expected.alternatives) for call in calls or ())
     servers = {call.toolName: call.serverName for call in every}
     named = (call.model_copy(update={"serverName": servers.get(call.toolName, "")}) for call in reply.calls)

@@ -1,7 +1,7 @@
 """Rank agents by their result files: the latest complete one of each agent with each model and provider.
 
 `bakeoff leaderboard` chooses and ranks them. A file whose run folder lies beside it is read from the run's journal,
-which knows the content of the exercises; any other file gives its own numbers.
+which has the content of the exercises; for other files, their own numbers are used.
 """
 
 from collections import Counter

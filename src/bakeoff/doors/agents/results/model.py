@@ -1,6 +1,7 @@
-"""The model of a result file, field by field, under the names of the format. Unknown fields are left out.
+"""The model of a result file, with the field names of the format.
 
-Reading ignores fields that are not in the table. What bakeoff adds to the format is under the key `bakeoff`.
+Unknown values are not written, and unknown fields are ignored when a file is read. The fields that bakeoff adds to the
+format are under the key `bakeoff`.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""The model of a result file, field by field, under the names of the format, and its steps as parts of transcripts.
+"""The model of a result file, with the field names of the format, and its steps as parts of transcripts.
 
 An object is written with the fields that it was created with, so that an imported one keeps exactly its fields. In
 objects that bakeoff creates (`known`), unknown fields are left out, except for the few that the format writes as null.
@@ -96,7 +96,7 @@ _NEEDED = {
 class ContentBlock(FileObject):
     """A part of a step: text, reasoning, a call of a tool, or its result, which has the same id.
 
-    A `tool-error` is a tool that threw. Only the type is kept of other blocks.
+    A `tool-error` is a tool that threw. Blocks of other types keep only their type.
     """
 
     type: str
@@ -487,7 +487,7 @@ def write_step(step: Step) -> StepResult:
 
 
 def _output(call: ToolCall) -> JsonValue:
-    """Return what a tool returned. Results of MCP servers get the form that the protocol gives them."""
+    """Return the result of a tool. Results of MCP servers get the form that the protocol defines."""
     found = call.result
     if call.error is not None:
         return {"error": call.error}

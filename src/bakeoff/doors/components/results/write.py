@@ -48,7 +48,7 @@ Sums = TypeVar("Sums", Costs, CacheSimulation)
 
 @dataclass(frozen=True, slots=True)
 class SuiteCosts:
-    """The cost of one subject in one round. `price` is the last one that applied."""
+    """The cost of one subject in one round. `price` is the last price that was used."""
 
     price: Price
     costs: Costs

@@ -309,7 +309,7 @@ def _moved(server: JsonValue, home: Path, folder: Path) -> JsonValue:
 
 
 def whole_config(drafts: Sequence[Draft], frame: Frame) -> str:
-    """Return a complete configuration that can be evaluated, with the line that names its schema to editors."""
+    """Return a complete configuration that can be evaluated, with a first line by which editors find its schema."""
     config: dict[str, Any] = {
         "testRound": 3,
         "passThreshold": 1,
@@ -326,7 +326,7 @@ def whole_config(drafts: Sequence[Draft], frame: Frame) -> str:
 def added_to(text: str, drafts: Sequence[Draft], file: Path) -> str:
     """Return the text of the file with the drafts after its cases. Everything else, comments too, stays unchanged.
 
-    Raises `UsageError` if the new text would not read as the old cases and the new ones, as with unusual YAML.
+    Raises `UsageError` if the result does not contain the old and the new cases, as with unusual YAML.
     """
     line_end = "\r\n" if "\r\n" in text else "\n"
     if not _LINE_END.match(text, max(0, len(text) - 1)):

@@ -1,6 +1,6 @@
 """Make values that match a JSON Schema. A value that may not match is marked as unsure.
 
-Paths are those that a server is started with, so that the calls of drafts can be executed.
+Paths are taken from the server's arguments, so that the calls of drafts can be executed.
 
 Schemas are untrusted: patterns are only tried on short texts, so that none takes long.
 """
@@ -185,7 +185,7 @@ class Maker:
         return GeneratedValue(several, one.sure)
 
     def _resolved(self, schema: Schema | JsonValue) -> Schema:
-        """Return a schema with its `$ref` and `allOf` merged into it. A reference without a target allows nothing."""
+        """Return a schema with its `$ref` and `allOf` merged into it. With an unknown reference, it allows no value."""
         found = dict(resolved(schema, self._root))
         for _ in range(_MAX_DEPTH):
             if found.pop("$ref", None) is not None:
@@ -220,7 +220,7 @@ def _leads_elsewhere(schema: Any, *, whole: bool) -> bool:
 
 
 def _merged(one: Mapping[str, JsonValue], other: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """Return one schema with what both require and describe."""
+    """Return one schema that combines the requirements and descriptions of both."""
     merged: dict[str, JsonValue] = {**one, **other}
     first, second = one.get("properties"), other.get("properties")
     if isinstance(first, dict) and isinstance(second, dict):

@@ -221,7 +221,7 @@ def combined(reports: Sequence[McpReport], not_run: Sequence[str] = ()) -> dict[
 
 
 def _describe_all(written: Sequence[McpResults], not_run: Sequence[str]) -> Report:
-    """Describe all suites. A suite that did not run leaves the outcome of all undecided, unless one failed."""
+    """Describe all suites. If a suite did not run, the outcome of all is undecided, unless another one failed."""
     states = [one.outcome.state for one in written]
     state = GateState.worst([*states, GateState.UNDECIDED] if not_run else states)
     rows: list[tuple[Value, ...]] = [

@@ -339,7 +339,7 @@ def _additions(
 
 
 def _numbers(subject: SubjectSummary, records: Sequence[Record]) -> ModelNumbers:
-    """Return the statistics of one model: those of every report, and the forms of its replies."""
+    """Return the statistics of one model: those that every report has, and the forms of its replies."""
     own = [record for record in records if record.subject == subject.subject]
     transcripts = [record.transcript for record in own if record.transcript is not None]
     forms = Counter(str(record.scores[0].metadata.get("manner")) for record in own if record.scores)

@@ -122,7 +122,7 @@ def written(value: float, unit: Unit) -> str:
 
 
 def tick_text(value: float, unit: Unit) -> str:
-    """Return a value for an axis, where values are round and space is short."""
+    """Return a value for the ticks of an axis, which need short texts for round values."""
     if value == 0 and unit in ("usd", "seconds"):
         return "0"
     if unit == "usd":

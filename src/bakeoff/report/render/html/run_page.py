@@ -82,7 +82,7 @@ _MAX_SESSIONS = 20
 
 
 def tone_of(verdict: Verdict) -> Tone:
-    """Return the tone in which a verdict is shown; lost trials share one."""
+    """Return the tone that shows a verdict; all lost trials share one."""
     return _TONES.get(verdict, "lost")
 
 
@@ -298,7 +298,7 @@ def no_parts(data: RunData) -> DoorParts:  # noqa: ARG001 - the signature that d
 
 
 class TrialTable:
-    """The list of trials as columns, which can be shown, sorted and filtered without opening a chunk."""
+    """The columns of the list of trials, which a page can show, sort and filter without opening a chunk."""
 
     def __init__(self) -> None:
         self._found: Counter[bool] = Counter()  # trials, by whether they passed
@@ -549,7 +549,7 @@ def _tiles(run: RunData) -> list[tuple[str, str, str]]:
 
 
 def _matrix(run: RunData, trials: TrialTable) -> Matrix | None:
-    """Return the matrix, or None if it has too many cells; the page then draws the visible ones itself."""
+    """Return the matrix; None if it has too many cells, so that the page draws only the visible ones."""
     plan, width = run.plan, len(run.plan.subjects)
     cells = len(plan.cases) * width
     if cells > DRAWN_CELLS:
@@ -602,7 +602,7 @@ def _case_verdicts(run: RunData) -> list[Verdict | None]:
 def _cell(
     counts: CellCounts, at: int, first: int | None, score: float | None, verdict: Verdict | None
 ) -> MatrixCell | None:
-    """Return the cell of a case; `verdict` is that of a case with a pass rule of its own."""
+    """Return the cell of a case. `verdict` is only given for a case with its own pass rule."""
     scored, passed, timeouts, lost = counts.scored[at], counts.passed[at], counts.timeouts[at], counts.lost[at]
     if not scored + lost:
         return None
