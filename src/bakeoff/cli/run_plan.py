@@ -398,7 +398,7 @@ _CASES_SHOWN = 20
 
 
 def print_dry_run(checked: CheckedPlan, ending: OutputFlags, **more: Any) -> None:
-    """Print what a run would do, and that nothing was run; with `--json`, as JSON with `more` about the run."""
+    """Print what a run would do, and that nothing was run. With `--json`, print JSON, to which `more` is added."""
     if ending.as_json:
         print_json({**plan_json(checked), **more})
         return

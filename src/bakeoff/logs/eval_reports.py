@@ -210,7 +210,7 @@ def read_report(path: Path) -> ForeignLog:
 
 
 def _evaluated_trial(case: _EvaluatedCase, subject: SubjectSpec) -> LoggedTrial:
-    """Return a trial. Assertions decide its score, with numbers shown beside them; without assertions, numbers do."""
+    """Return a trial. Assertions decide its score; numbers are only shown beside them, or count if there are none."""
     assertions = [score_of(name, each.value, each.reason or "") for name, each in case.assertions.items()]
     numbers = [score_of(name, each.value, each.reason or "") for name, each in case.scores.items()]
     labels = [score_of(name, each.value, each.reason or each.value) for name, each in case.labels.items()]

@@ -156,7 +156,7 @@ class SubjectSummary(FrozenModel):
 
     @property
     def time_interval(self) -> Interval | None:
-        """Return the interval of the mean time of a scored trial, or None as for the cost."""
+        """Return the interval of the mean time of a scored trial; None if nothing varies or there is only one case."""
         return _amount_interval(self.times)
 
     @property

@@ -67,7 +67,7 @@ class Matcher(FrozenModel):
 
     @property
     def is_open(self) -> bool:
-        """Return True if there is nothing to compare with. A `value` of null does not count as nothing."""
+        """Return True if there is nothing to compare with. A `value` of null is something to compare with."""
         return "value" not in self.model_fields_set and self.oneOf is None and self.regex is None
 
 

@@ -1,6 +1,6 @@
 """Ask a judge several questions: about an answer's passages, about a whole conversation, or those of a `rubric`.
 
-A conversation is what the task returned as messages, the row's `messages`, or an input of messages with its answer.
+A conversation is the messages that the task returned, the row's `messages`, or an input of messages with its answer.
 """
 
 import re

@@ -295,7 +295,7 @@ def write_ci_outputs(
     stream: TextIO | None = None,
     environment: Mapping[str, str] = os.environ,
 ) -> tuple[Path, ...]:
-    """Write the outputs and return their paths. They go to stderr by default, because stdout may have to be JSON."""
+    """Write the outputs and return their paths. Annotations go to stderr, because stdout may have to be JSON."""
     if not outputs or not runs:
         return ()
     stream = stream or sys.stderr

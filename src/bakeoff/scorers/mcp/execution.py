@@ -118,8 +118,8 @@ _WRAPPED = "result"  # SDKs send a result that is not an object under this key: 
 async def result_differences(case: CaseExpectation, executed: Sequence[ExecutedCall]) -> list[str]:
     """Return a sentence for each difference between the results and the expected ones.
 
-    A list with one item for each of several calls is compared with all results, anything else with the last one. An
-    expected text that a judge is shown is not compared: the judge decides if the meaning is the same.
+    A list with one item for each of several calls is compared with all results; anything else, with the last result. An
+    expected text that a judge sees is not compared, because the judge decides if the meaning is the same.
     """
     expected, error = case.results, case.rules.expectedError
     if error and executed:

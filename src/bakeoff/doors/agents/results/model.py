@@ -108,7 +108,7 @@ def added_costs(usages: Sequence[TokenUsage]) -> float | None:
 
 
 def summary_of(exercises: Sequence[Sequence[Attempt]]) -> FileSummary:
-    """Sum up attempts by exercise. Rates count attempts; other counts are of exercises, solved if every attempt is."""
+    """Sum up attempts by exercise. Rates are shares of attempts. An exercise counts as solved if every attempt is."""
     made = [attempt for tries in exercises for attempt in tries]
     total = sum(attempt.total_duration for attempt in made)
 

@@ -193,7 +193,7 @@ def verification_of(record: Record) -> Verification | None:
 
 
 def _never_graded(record: Record, sizes: Sizes) -> Verification | None:
-    """Return a verification without passed tests if the subject failed, or None if the failure was not its fault."""
+    """Return a verification without passed tests if the subject is at fault for the failure, else None."""
     failure = record.failure
     if not record.verdict.counts or failure is None:
         return None
