@@ -123,7 +123,7 @@ def _long_list_keys(control: InquirerControl) -> KeyBindings:
     def toggle(_: KeyPressEvent) -> None:
         choices = control.filtered_choices  # this property also sets `found_in_search`
         if control.search_filter and not control.found_in_search:
-            return  # all choices are shown then, and the first one is not what the person searched for
+            return  # all choices are shown then, and the first one does not match the search
         value, selected = choices[control.pointed_at].value, control.selected_options
         (selected.remove if value in selected else selected.append)(value)
         control.error_message = None

@@ -68,7 +68,7 @@ def resume_run(*, run: RunName = "latest", flags: ResumeFlags, no_open: NoOpen =
         print_dry_run(check_plan(plan, options), ending, run=folder.name, left=left)
         return PASSED
     if flags.sandbox is None and why_unknown(folder.path, folder.read_plan_bytes()) is None:
-        before: SandboxName = folder.beginning().get("sandbox_wanted", "auto")  # someone else's choice is not ours
+        before: SandboxName = folder.beginning().get("sandbox_wanted", "auto")  # another user's choice does not count
         options = replace(options, sandbox=before if before in get_args(SandboxName) else "auto")
     checked = check_plan(plan, options)
     _refuse_changed_code(plan)

@@ -346,7 +346,7 @@ def trusted_plan(folder: RunFolder, *, trust: bool, doing: str) -> Plan:
     If this user did not start the run here with this plan, ask on a terminal; elsewhere raise UsageError. `doing` names
     the command for the message.
     """
-    data = folder.read_plan_bytes()  # once: what is checked is what is run
+    data = folder.read_plan_bytes()  # read once, so that the checked plan is the one that runs
     plan = folder.parse_plan(data)
     if trust or not (named := what_runs(plan)) or (why := why_unknown(folder.path, data)) is None:
         return plan

@@ -188,7 +188,7 @@ class Difference:
     inner: tuple[float, float] | None = None
     verdict: str = ""
     mark: Mark | None = None  # of the subject that the label names
-    shown: bool | None = None  # whether the verdict is that there is a difference; None: the interval tells
+    shown: bool | None = None  # whether the verdict is a difference; None: the interval decides
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ from bakeoff.stats.intervals import ALPHA, Interval
 from bakeoff.stats.series import SeriesChange, delay_of, mean_of, series_change
 from bakeoff.storage.run_folder import RunFolder
 
-_DROPS = (0.1, 0.2, 0.3, 0.5)  # the delay is stated for the first that would be found
+_DROPS = (0.1, 0.2, 0.3, 0.5)  # the delay is stated for the first drop that would be found
 _MAX_NAMED = 5
 
 RunState = Literal["baseline", "not worse", "worse", "recovered", "incomplete", "not comparable"]
@@ -91,7 +91,7 @@ class SubjectHistory(FrozenModel):
     runs: tuple[HistoryRun, ...]
     change: SeriesChange
     alpha: float
-    drop: float | None  # the smallest of some drops that further runs would find; None: none within 100 runs
+    drop: float | None  # the smallest drop that further runs would find; None: no drop within 100 runs
     delay: int | None  # so many of these are needed
     finding: str
 

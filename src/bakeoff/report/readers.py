@@ -55,8 +55,8 @@ class Circumstances(FrozenModel):
     versions: tuple[str, ...] = ()  # of bakeoff
     damaged: int = 0  # unreadable entries, which are not counted
     ended: bool = True  # False: a journal has no end, because its process was killed or still runs
-    planned: bool = True  # False: nothing tells what else was planned, as for a journal without its run folder
-    ledger: Ledger | None = None  # of the whole run, where it says what was planned
+    planned: bool = True  # False: it is unknown what else was planned, as for a journal without its run folder
+    ledger: Ledger | None = None  # of the whole run, if it recorded one
     gates: tuple[GateResult, ...] = ()  # that its command or session judged
 
     def ledger_of(self, plan: Plan, counted: Ledger) -> Ledger:

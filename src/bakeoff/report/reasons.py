@@ -7,7 +7,7 @@ from bakeoff.record import Record, Score
 
 _MAX_TEXT_LENGTH = 300
 
-# What differs between two messages of one cause, each with the sign that stands for it.
+# The parts that vary between messages of one cause, each with the sign that replaces it.
 _VARYING = (
     (re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b", re.IGNORECASE), "ID"),
     (re.compile(r"'[^'\n]{1,200}'"), "'…'"),

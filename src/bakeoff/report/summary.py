@@ -112,13 +112,13 @@ class SubjectSummary(FrozenModel):
     tests: TestShares | None = None  # where a share of the tests was hidden from the subjects
     visible_score: float | None = None  # the share of the visible tests that passed
     hidden_score: float | None = None
-    hidden_difference: float | None = None  # visible minus hidden: what hard-coded answers gain
+    hidden_difference: float | None = None  # visible minus hidden: the gain of hard-coded answers
     by_round: tuple[float | None, ...] = ()  # the mean over the cases of each round; empty where there are too many
     losses: tuple[Loss, ...] = ()  # the most frequent reasons of lost trials
     same_error: str | None = None  # the error of the subject that ended every finished trial
     not_needed: int = 0  # trials that were not run because every comparison of the subject was decided
     lost_by: dict[Missing, int] = {}  # lost trials by what kept them from a result
-    shards: ShardsHere | None = None  # the parts of a plan that ran apart which are here; None: it is whole
+    shards: ShardsHere | None = None  # the shards of a plan that are present; None: it was not split
     pass_at_k: PassK | None = None  # one of all rounds passes; over the cases of which no round was lost
     pass_hat_k: PassK | None = None  # all rounds pass
     costs: AmountsByUnit = Field(default={}, exclude=True)  # of all trials whose cost is known

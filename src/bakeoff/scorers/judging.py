@@ -50,7 +50,7 @@ class Question:
     prompt: str
     schema: Mapping[str, Any]  # of the answer
     reply: str = ""  # says what the answer must be; by default, the schema does
-    about: str = "texts"  # what is judged
+    about: str = "texts"  # names the judged texts
     longest: int = 20_000  # characters of each text
 
     def messages(self, texts: Mapping[str, str], repeat: int = 0) -> list[ModelMessage]:

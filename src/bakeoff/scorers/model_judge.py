@@ -139,7 +139,7 @@ def _transcript(given: ScoreInput) -> dict[str, str]:
         for part in step.parts:
             if isinstance(part, ToolCall):
                 lines.append(f"[{number}] called {_call_text(part)}")
-            elif isinstance(part, Text):  # what a model thought is not what it said
+            elif isinstance(part, Text):  # reasoning is not part of the answer
                 lines.append(f"[{number}] said {part.text}")
     return {"transcript": "\n".join(lines) or "(nothing but the answer)"}
 
@@ -183,7 +183,7 @@ class ModelScorer(ConfigurableScorer):
     temperature: NonNegativeFloat | None = 0.0  # None leaves it to the provider
     max_tokens: PositiveInt | None = None
     longest: PositiveInt = 20_000  # characters of each text that are shown to the judge
-    prompt: str | None = None  # replaces ours; what the answer must be, and the rules about marks, are always added
+    prompt: str | None = None  # replaces ours; the form of the answer and the rules about marks are always added
     name: str = "judge"
     only_recordings: bool = field(default=False, repr=False)
 

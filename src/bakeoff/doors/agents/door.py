@@ -92,7 +92,7 @@ class AgentsDoor(Door):
         tries = tries_section(run.plan, run.records())
         paths = tuple(run.options.results / name for name in files)
         evidence = None
-        # The subject of `--test-only` does nothing, like a control, and yet is what the run is about.
+        # The subject of `--test-only` does nothing, like a control, but the run is about it.
         if [spec.name for spec in run.plan.subjects] == [TEST_ONLY]:
             evidence = run_evidence(run.summary, controls=True)
         return DoorResults(paths, evidence, more=(tries,) if tries else ())

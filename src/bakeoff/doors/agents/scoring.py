@@ -113,7 +113,7 @@ def _shadows(path: PurePosixPath, case: GradedCase) -> bool:
     folders = {parent for each in pristine for parent in each.parents}
     if path.with_suffix("") in modules | folders or modules & set(path.parents):
         return True
-    # In a folder with files that are not the agent's it would be the first to run.
+    # In a folder with files of others, it would run first.
     beside = {str(each) for each in pristine if each.parent == path.parent}
     return path.stem in ("__init__", "index") and bool(beside) and not beside & set(case.settings.solution)
 

@@ -104,7 +104,7 @@ def read_layout(directory: Path) -> Layout:
     text = text_of(path)
     try:
         written = tomllib.loads(text)
-        Layout.model_validate(written)  # first, so that only what was written is complained about
+        Layout.model_validate(written)  # first, so that problems are reported only for written keys
         return Layout.model_validate({**_names(directory, written), **written})
     except tomllib.TOMLDecodeError as error:
         raise Unusable(f"{path}: {error}") from error

@@ -99,7 +99,7 @@ class _PromptfooReader:
         if not cases and not notes.problems:
             notes.problem(("tests",), "none is left that can be used")
         if notes.problems:
-            gathered([*notes.warnings, *notes.problems])  # what was left out may be why nothing is left
+            gathered([*notes.warnings, *notes.problems])  # the parts left out may be the reason that nothing is left
         return PromptSuite(
             file=self.placed.file,
             name=str(config.get("description") or self.placed.file.resolve().parent.name or "eval"),

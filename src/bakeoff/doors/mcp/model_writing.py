@@ -64,7 +64,7 @@ async def reworded(
     async with _writer(model, "prompt", environment) as write:
         for draft in drafts:
             tool = offered.get((draft.server or "", draft.tool or ""))
-            if tool is None or draft.tags:  # these say what they mean word by word
+            if tool is None or draft.tags:  # the exact words of these drafts matter
                 better.append(draft)
                 continue
             told = {"description": tool.description[:2_000], "values": draft.values, "request": draft.prompt}

@@ -278,7 +278,7 @@ def _case(
         prompt=case.prompt,
         expected=expected.model_dump(mode="json"),
         tags={f"tag {at}": tag for at, tag in enumerate(case.tags, 1)},
-        # What scorers of the answer compare with, if there are any. The comparison of calls reads `expected`.
+        # The value with which scorers of the answer compare, if any. The comparison of calls reads `expected`.
         variables={"expected": case.expected} if case.scorers or config.scorers else {},
         limits=Limits(attempt_seconds=seconds * len(case.parts) + _SPARE_SECONDS, score_seconds=_SCORE_SECONDS),
         pass_rule=PassRule(gate="share", share=config.threshold),

@@ -128,7 +128,7 @@ def read_suites(request: EvaluationRequest, options: RunOptions, given: McpSuite
         except BakeoffError as error:
             problems[file] = str(error)
     parts = list(_parts(suites, request))
-    if not problems:  # a file that cannot be read may have what the others lack
+    if not problems:  # an unreadable file may have what the others lack
         place, nothing = str(files[0]), f"--prompt and --case leave no case of {files[0]}: select more"
         if len(files) > 1:
             place = f"any suite in {request.path or Path()}"

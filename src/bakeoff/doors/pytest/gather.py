@@ -27,7 +27,7 @@ _MAX_DIGITS = 1000  # a longer number becomes a text
 LOGGED = pytest.StashKey[Any]()  # what an ordinary test has logged
 CALLED = pytest.StashKey[list[Any]]()  # the fixtures of evals that a test was given
 RUNNING: list[pytest.Item] = []  # the tests that run, the innermost last: a test may run pytest in its own process
-UNREAD = "its data could not be read"  # begins the problem of an eval that stands for rows that nobody knows
+UNREAD = "its data could not be read"  # the start of the problem of an eval that stands for unknown rows
 FOR_PYTEST = (pytest.skip.Exception, pytest.xfail.Exception, pytest.exit.Exception)
 """What a test or task may raise to tell pytest something, instead of a result."""
 

@@ -41,7 +41,7 @@ class Group:
     skipped: str | None = None
     hooks: Any = None  # pytest's hooks for the file of the suite
     scorers: Mapping[str, str] = field(default_factory=dict)  # digests by name
-    following: Any = None  # the item after the one that runs, which xdist has already taken from its queue
+    following: Any = None  # the item after the running one; xdist has already taken it from its queue
 
     @property
     def suite(self) -> str:

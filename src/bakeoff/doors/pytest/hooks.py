@@ -452,7 +452,7 @@ def _missed(outcomes: "Sequence[EvalOutcome]") -> bool:
         failures = [record.failure for record in outcome.records if record.failure is not None]
         if never_tried or any(failure.type == "AssertionError" for failure in failures):
             return False
-    last = outcomes[-1] if outcomes else None  # what failed after the last eval is not a miss
+    last = outcomes[-1] if outcomes else None  # a failure after the last eval is not a miss
     return last is not None and (last.passed is False or last.problem is not None)
 
 

@@ -79,7 +79,7 @@ class EvalCall:
     task: object  # asyncio's task that made the call
     evaluation: Evaluation[Any] | None = None
     ended: bool = False  # with an outcome, or with an error of the task that the test was given
-    failed: EvalOutcome | None = None  # of a task whose error nobody may have asked for
+    failed: EvalOutcome | None = None  # of a task whose error may never be retrieved
 
     @property
     def is_apart(self) -> bool:

@@ -33,7 +33,7 @@ class EvalItem(pytest.Function):
         self.group = group
         self.row = row
         wanted = f"{self.parent.nodeid}::{self.name}"  # type: ignore[union-attr]
-        if self.nodeid != wanted:  # pytest 9 makes it from the parameters, and the row is none of them
+        if self.nodeid != wanted:  # pytest 9 makes it from the parameters, to which the row does not belong
             self._id = type(self._id).parse(wanted)
 
     def may_be_skipped(self) -> bool:

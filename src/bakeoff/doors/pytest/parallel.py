@@ -227,7 +227,7 @@ class SuiteExecution:
         self, loop: EvalLoop, trials: SuiteTrials, errors: Errors, width: int, *, buffered: bool = False
     ) -> None:
         self._loop = loop
-        self._buffered = buffered  # what each case prints is kept for its turn
+        self._buffered = buffered  # the output of each case is kept until pytest reports it
         self._trials = trials
         self._errors = errors
         self._width = width

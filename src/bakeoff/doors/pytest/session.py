@@ -104,9 +104,9 @@ class EvalSession:
         self._printing = printing_of(config)
         self._scheduled = _xdist_schedule(config)
         self.decisions: SessionDecisions | None = config.pluginmanager.getplugin("bakeoff-until-decided")
-        self._step_by_step = self._scheduled is not None or self.decisions is not None  # what comes later is not known
+        self._step_by_step = self._scheduled is not None or self.decisions is not None  # later items are not known
         self._told: set[str] = set()
-        self._borrowed: WeakKeyDictionary[object, BorrowedLoop] = WeakKeyDictionary()  # by the runners of others
+        self._borrowed: WeakKeyDictionary[object, BorrowedLoop] = WeakKeyDictionary()  # by the runners of other plugins
         self._debug = is_debugging(config)
 
     def close(self) -> None:

@@ -282,7 +282,7 @@ class WatchCycle:
                 tests[nodeid] = KeptTest(key=self._keys[nodeid], failed=failed, outcomes=found)
         run, complete = before.run if self.run is None else str(self.run), self._collected_all and bool(self._keys)
         after = before.after(tests, **self._uses, run=run, complete=complete)
-        if not complete:  # what could not be collected is not known to be gone
+        if not complete:  # a test that could not be collected may still exist
             after = after.model_copy(update={"tests": before.tests, "uses": before.uses})
         write_atomically(self._file, after.model_dump_json(exclude_defaults=True).encode())
 

@@ -171,7 +171,7 @@ def _pairs_of(baseline: Source, candidate: Source, subjects: tuple[str | None, s
 
 def _report(pairs: Sequence[RunPair], request: CompareRequest, gone: Mapping[str, int]) -> CompareReport:
     controls = [pair for pair in pairs if pair.control]
-    if len(controls) == len(pairs):  # then they are what is compared
+    if len(controls) == len(pairs):  # then the controls are compared
         controls = []
     # Controls must not make the correction for the other subjects stricter.
     judged = {str(place): pair for place, pair in enumerate(pairs) if pair not in controls}

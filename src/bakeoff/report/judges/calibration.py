@@ -67,7 +67,7 @@ class Calibration(FrozenModel):
     judge: str
     trials: int
     labels: int
-    skipped: int = 0  # answers that people skipped and nobody labelled
+    skipped: int = 0  # answers that people skipped, and that have no label
     corrected: CorrectedScore | None = None
     lacking: str | None = None  # the reason why it is not corrected
 

@@ -68,7 +68,7 @@ class SuiteNumbers(FrozenModel):
 class Worst(NamedTuple):
     """A case with a score below 1, or without a score."""
 
-    rank: tuple[bool, float]  # failures first, then by score; below all others if it has none
+    rank: tuple[bool, float]  # failures first, then by score; a case without a score is below all others
     nodeid: str
     score: float | None
     why: str

@@ -280,7 +280,7 @@ def _field(name: str, text: str, width: int) -> Iterator[str]:
         yield from textwrap.wrap(first.strip(), width, initial_indent="  ", subsequent_indent="    ")
         first = rest
     for line in text.splitlines() or [""]:
-        longer = "x" * (len(first) - len(rest))  # stands for what a long name takes of the first line
+        longer = "x" * (len(first) - len(rest))  # stands for the part of the first line that a long name takes
         pieces = _wrapped(longer + without_command(escaped(line)), width - len(rest) - 1)  # room to break up a command
         pieces[0] = pieces[0].removeprefix(longer)
         for piece in pieces:

@@ -69,7 +69,7 @@ class LiveProgress:
         self._cost: float | None = None
         self._ending: str | None = None
         self._damaged = 0  # lines that cannot be read
-        self._told: dict[str, Any] | None = None  # what the listener knows
+        self._told: dict[str, Any] | None = None  # the event that the listener got last
 
     def update(self) -> bool:
         """Read new lines; return True if there were any."""
@@ -203,7 +203,7 @@ def look_at(results: Path) -> dict[str, Look]:
 
 def look_into(folder: RunFolder) -> Look:
     """Return the state of a run's files, without reading them."""
-    running = folder.is_being_written()  # first: what is written after this changes the size
+    running = folder.is_being_written()  # first, because later writes change the size
     plan = folder.plan_file.stat()
     found = folder.journal_file.stat() if folder.started else plan
     return Look(plan.st_mtime_ns, found.st_size, found.st_mtime_ns, running)
@@ -347,7 +347,7 @@ class Pages:
     async def index(self) -> Path:
         """Return the index; its events start with the changes since the page was made."""
         async with self._making:
-            seen = await call(look_at, self._results)  # first: what changes meanwhile is told once more
+            seen = await call(look_at, self._results)  # first, so that changes in the meantime are sent again
             number = str(next(self._numbers))
             self._seen[number] = seen
             if len(self._seen) > _MAX_PAGES:

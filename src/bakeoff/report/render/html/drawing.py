@@ -12,7 +12,7 @@ from bakeoff.report.formatting import UNKNOWN, cost, duration, utc
 WIDTH, HEIGHT = 480.0, 310.0
 LEFT, RIGHT, TOP, BOTTOM = 48.0, 16.0, 14.0, 44.0
 _LABEL = 26  # characters beside a mark
-MAX_LABELS = 9  # names beside marks; with more, or where two would collide, marks have numbers and a legend
+MAX_LABELS = 9  # names beside marks; with more, or if two would collide, marks have numbers and a legend
 _LEGEND = 80  # characters of a name in the legend
 _CHARACTER, _LINE = 6.1, 13.0  # the approximate size of a label's characters and lines
 

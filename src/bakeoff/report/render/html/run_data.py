@@ -137,7 +137,7 @@ class RunData:
         self._tally = RunTally(plan)
         self.cases = self._tally.cases  # those with a pass rule of their own
         self._ruled = {case.id for case in plan.cases if case.rule_over_rounds is not None}
-        self._failures: list[tuple[int, Record]] = []  # rounds of such cases, without what they said
+        self._failures: list[tuple[int, Record]] = []  # rounds of such cases, without their texts
         self._prices: dict[str, Price | None] = {}
 
     def take_entries(self, entries: Iterator[Entry], sink: Sink) -> None:
