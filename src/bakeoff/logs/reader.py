@@ -259,7 +259,7 @@ def _counted(trial: LoggedTrial, wanted: tuple[str, ...]) -> tuple[Score, ...]:
 
 
 def _explained(score: Score) -> Score:
-    """Return a score. If its value could not be used, its reason begins with why."""
+    """Return a score. If its value could not be used, put the cause before the reason from the log."""
     if score.value is not None or score.failure is not None:
         return score
     because = _why_unscored(score.metadata.get("value"))

@@ -374,7 +374,7 @@ def _places(outcomes: Sequence[EvalOutcome]) -> list[tuple[str, str]]:
 
 
 def case_ids(outcomes: Sequence[EvalOutcome], *, common: bool = False) -> list[str]:
-    """Name each case by its node id, with a number from the second eval of the same test on.
+    """Name each case by its node id. Further evals of the same test get a number.
 
     With `common`, leave out the parameters that tell subjects apart, so that all subjects have the same cases.
     """
