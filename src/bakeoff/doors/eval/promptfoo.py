@@ -47,7 +47,7 @@ class Notes:
     warnings: list[str] = field(default_factory=list)
 
     def problem(self, key: Key, what: str) -> None:
-        """Note a problem, because of which the file cannot be used."""
+        """Note a problem that prevents the use of the file."""
         self.problems.append(self.placed.problem(key, what))
 
     def warn(self, key: Key, what: str) -> None:

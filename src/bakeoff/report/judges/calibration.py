@@ -260,7 +260,7 @@ def calibrated_pairs(
 ) -> tuple[CalibratedPair, ...]:
     """Return every judge that scored both subjects; with `unlabelled`, also judges without any label.
 
-    `level` is that of the intervals, less than 5 % where several subjects are compared.
+    `level` is the error level of the intervals: less than 5 % if several subjects are compared.
     """
     judges = [scorer for scorer in old.scorers if subjects[0] in old.of(scorer) and subjects[1] in new.of(scorer)]
     known = old.labels.scorers | new.labels.scorers
