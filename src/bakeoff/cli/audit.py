@@ -104,7 +104,7 @@ def run_audit(
 
 
 def _found(paths: Sequence[Path] | None) -> "Iterator[Audited]":
-    """Yield the cases at these paths; without any, those of the suites in `tests`, or else all bundled ones."""
+    """Yield the cases at these paths; without paths, those of the suites in `tests`, or else all bundled ones."""
 
     from bakeoff.doors.components import suites as suite_files
 
@@ -161,7 +161,7 @@ def _chosen(cases: "Sequence[Audited]", only: Sequence[str]) -> "list[Audited]":
 async def _audit(
     cases: "Sequence[Audited]", settings: "AuditSettings", options: RunOptions, console: Console
 ) -> "list[CaseAudit]":
-    """Audit cases with a bar on a terminal, or a line for each case elsewhere. Keep their order."""
+    """Audit cases with a progress bar on a terminal, or else with a line for each case. Keep their order."""
 
     from bakeoff.engine.resources import open_resources, sandbox_of
     from bakeoff.grading.audit import audit_cases, audit_digest

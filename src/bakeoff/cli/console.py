@@ -53,7 +53,7 @@ def warn(warnings: Iterable[str]) -> None:
 
 
 def table(*headings: str, right: Iterable[str] = ()) -> Table:
-    """Return an empty table; the columns in `right` are aligned to the right."""
+    """Return an empty table; the columns in `right` are right-aligned."""
     made = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for heading in headings:
         made.add_column(heading, overflow="fold", justify="right" if heading in right else "left")
@@ -74,7 +74,7 @@ def can_ask() -> bool:
 
 @contextmanager
 def results_alone_on_stdout() -> Iterator[None]:
-    """Show what subjects and scorers print on stderr, with control characters made visible."""
+    """Redirect what subjects and scorers print to stderr, with control characters made visible."""
     said = io.TextIOWrapper(io.BufferedWriter(_Notices()), "utf-8", "replace", line_buffering=True)
     with said as printed, redirect_stdout(printed):
         yield
@@ -120,7 +120,7 @@ def telling_of_damage() -> Iterator[None]:
 
 
 def _plainer(error: UnicodeError) -> tuple[str, int]:
-    """Replace bars and dashes that the encoding does not have by plainer characters of the same width."""
+    """Replace bars and dashes that the encoding lacks by simpler characters of the same width."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     missing = error.object[error.start : error.end]

@@ -28,7 +28,7 @@ _Function = TypeVar("_Function", bound=Callable[..., int | None])
 
 @dataclass(slots=True)
 class _Declared:
-    """An option that is declared as the default of a field or parameter."""
+    """An option, as declared by the default of a field or parameter."""
 
     default: Any
     text: str
@@ -56,7 +56,7 @@ def flag(default: Any, text: str, *names: str, **settings: Any) -> Any:
 
 
 class Flags:
-    """A group of options, one for each field. Unlike a dataclass, it takes no time at start-up."""
+    """A group of options, one for each field. Unlike a dataclass, it costs no time at start-up."""
 
     def __init__(self, **given: Any) -> None:
         vars(self).update({name: _default(getattr(type(self), name)) for name in self.hints()} | given)
@@ -122,16 +122,16 @@ def command(group: typer.Typer, name: str) -> Callable[[_Function], _Function]:
 
 
 class LazyCommand(TyperCommand):
-    """Stand for a command or group until it is used: the list of commands needs only its name and one line of help.
+    """A placeholder for a command or group, imported when it is used. Until then, a name and a line of help suffice.
 
-    `home` is the module that has it, imported when the command is used. The command is that of the same name in the
-    module's `app` or, in `module:attribute`, in another group; without one of this name, it is the group itself.
+    `home` is the module to import. The command of the same name is taken from the module's `app` or, if `home` is
+    `module:attribute`, from that group. If the group has no such command, the placeholder stands for the group itself.
     """
 
     home: ClassVar[str]
 
     def load(self) -> Any:
-        """Return the command or group that this one stands for."""
+        """Return the command or group that this placeholder stands for."""
         module, _, attribute = self.home.partition(":")
         group = typer.main.get_group(getattr(import_module(module), attribute or "app"))
         return group.commands.get(str(self.name), group)
@@ -151,7 +151,7 @@ def add_lazily(group: typer.Typer, package: str, commands: Iterable[tuple[str, s
 
 
 def subcommands(command: Any) -> dict[str, Any]:
-    """Return the commands of a group by name, with their modules imported; nothing for a command."""
+    """Return the commands of a group by name, with their modules imported; empty for a single command."""
     commands = getattr(command, "commands", {})
     return {name: child.load() if isinstance(child, LazyCommand) else child for name, child in commands.items()}
 
@@ -179,7 +179,7 @@ def split_help(text: str) -> tuple[str, str | None]:
 
 
 def first_sentence(text: str) -> str:
-    """Return what a list of commands shows of a help text. Unlike typer's own choice, it is never cut."""
+    """Return the first sentence of a help text for the list of commands. Unlike typer's own choice, it is never cut."""
     return re.split(r"(?<=[.?]) ", " ".join(text.partition("\n\n")[0].split()), maxsplit=1)[0]
 
 

@@ -1,4 +1,4 @@
-"""Implement `bakeoff demo`: a slice of every door with the embedded model, `oracle` and `nop`, then one page over all.
+"""Implement `bakeoff demo`: run a part of every door with the embedded model, `oracle` and `nop`, then write one page.
 
 Each part is a command that people could type themselves. It is printed, and runs in a process of its own.
 """
@@ -34,7 +34,7 @@ _EXPECTED = (PASSED, FAILED)  # a subject that fails is a result
 
 @dataclass(frozen=True, slots=True)
 class DemoResult:
-    """A part of the demo that has ended: the question that it answers, its exit code, and what its runs found."""
+    """A finished part of the demo: its question, its exit code, and the summaries of its runs."""
 
     question: str
     code: int
@@ -44,7 +44,7 @@ class DemoResult:
 
     @property
     def is_right(self) -> bool:
-        """Return True if the demo ran and its controls had the results that they must have."""
+        """Return True if the demo ran and its controls had the expected results."""
         controls = [one for summary in self.summaries for one in summary.subjects if one.subject in _CONTROLS]
         ran = self.code in _EXPECTED and bool(self.runs)
         return ran and all(one.score == _CONTROLS[one.subject] for one in controls)
@@ -66,9 +66,9 @@ class DemoResult:
 
 
 def demo_parts(results: Path, *, with_model: bool, with_node: bool) -> dict[str, list[str]]:
-    """Return the questions of the demo, and the command that answers each. The first word is a module.
+    """Return the questions of the demo, each with its command line, whose first word is the name of a module.
 
-    Where there is no model, controls show what they can.
+    Without a model, only the questions that controls can answer are left.
     """
     files = results / "demo"
     models = ["--model", "local:smollm2"] if with_model else []
@@ -172,7 +172,7 @@ def _each(parts: Mapping[str, list[str]], results: Path, more: Mapping[str, str]
 
 
 def _conclude(ended: Sequence[DemoResult], results: Path, *, opened: bool) -> int:
-    """Print what was found, and where it can be seen."""
+    """Print the results of the demo, and where its pages are."""
 
     from bakeoff.cli.pages import open_page
     from bakeoff.doors import parts_of
@@ -202,7 +202,7 @@ def _conclude(ended: Sequence[DemoResult], results: Path, *, opened: bool) -> in
 
 
 def _run_questions(flags: RunFlags, outputs: OutputFlags) -> int:
-    """Run six questions and four small programs: one run, in seconds."""
+    """Run the quick demo: six questions and four small programs in one run, which takes seconds."""
 
     from bakeoff.bundled.demo import demo_plan
     from bakeoff.cli.run_plan import check_plan, conclude, print_dry_run, run_checked

@@ -29,7 +29,7 @@ _OLDEST_NODE = 20
 
 @dataclass(frozen=True, slots=True)
 class DoctorFinding:
-    """One thing that was checked. `advice` is empty if nothing needs to be done."""
+    """The result of one check. `advice` is empty if nothing needs to be done."""
 
     what: str
     ok: bool
@@ -81,7 +81,7 @@ def look(results: Path) -> Iterator[DoctorFinding]:
 
 
 def _agents() -> Iterator[DoctorFinding]:
-    """Try each coding agent that is installed in the sandbox that a run would choose."""
+    """Try each installed coding agent in the sandbox that a run would choose."""
     from bakeoff.doors.agents.agents import agent_statuses, known_agents
     from bakeoff.sandbox import choose_sandbox
 

@@ -19,7 +19,7 @@ _RESULTS_HELP = "The folder that holds the runs, or s3://, gs:// or az://bucket/
 
 
 def _nearest_results(context: Context, parameter: CallbackParam, value: Path) -> Path:
-    """Return the folder that was named or, by default, the nearest one here or above that holds runs."""
+    """Return the given results folder or, by default, the nearest one here or above that holds runs."""
     source = context.get_parameter_source(parameter.name or "")
     if source is not None and source.name != "DEFAULT":
         return value
@@ -155,7 +155,7 @@ class SelectionFlags(Flags):
 
 
 def parse_shard(text: str) -> tuple[int, int]:
-    """Return the number of a shard, and how many there are."""
+    """Return the number of a shard, and the number of all shards."""
     try:
         return shard_in(text)
     except ValueError as error:
@@ -193,11 +193,11 @@ class PrintFlags(Flags):
 
     @property
     def prints_table(self) -> bool:
-        """Return True if the table goes to stdout: nothing else does."""
+        """Return True if the table is printed to stdout, because nothing else is."""
         return self.output is not None or not (self.as_json or self.markdown)
 
     def check(self) -> None:
-        """Raise an error if what is asked for cannot be written."""
+        """Raise an error if a requested output cannot be written."""
         if self.as_json and self.markdown:
             raise UsageError("--json and --markdown both print to stdout: use only one of them")
         if self.output is None:
@@ -229,13 +229,13 @@ class OutputFlags(PrintFlags):
     github: bool = flag(False, "Also write GitHub annotations and a step summary.")
 
     def check(self) -> None:
-        """Raise an error if what is asked for cannot be written."""
+        """Raise an error if a requested output cannot be written."""
         super().check()
         if self.junit is not None:
             self.outputs()
 
     def outputs(self) -> "CiOutputs":
-        """Return the outputs for continuous integration; raise if something could not be written."""
+        """Return the outputs for continuous integration. Raise an error if one of them cannot be written."""
         from bakeoff.report.exports.ci import CiOutputs
 
         return CiOutputs(self.junit, self.github)
@@ -249,7 +249,7 @@ class EndingFlags(OutputFlags):
     exit_zero: ExitZero = False
 
     def check(self) -> None:
-        """Raise an error if what is asked for cannot be written or understood."""
+        """Raise an error if a requested output cannot be written, or an option cannot be understood."""
         super().check()
         if self.allow_undecided != _ALL_DECIDED:
             allowed_in(self.allow_undecided)
@@ -262,7 +262,7 @@ class ReportFlags(PrintFlags):
 
 
 def allowed_in(text: str) -> "Allowance":
-    """Return what --allow-undecided allows. Raise UsageError if it is neither a number nor a share."""
+    """Parse the value of --allow-undecided. Raise UsageError if it is neither a number nor a share."""
     from bakeoff.report.gates import Allowance
 
     try:

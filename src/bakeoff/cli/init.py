@@ -1,4 +1,4 @@
-"""Implement `bakeoff init` and `bakeoff suite new`: write a small start that runs as it is."""
+"""Implement `bakeoff init` and `bakeoff suite new`: write a small starter that runs as it is."""
 
 import shlex
 import shutil
@@ -23,7 +23,7 @@ suites = group_of("Write suites of your own.", "bakeoff suite new greeting --fra
 
 @dataclass(frozen=True, slots=True)
 class Starter:
-    """Hold the files of one kind of start, by path, and the commands to try in their folder."""
+    """The files of one kind of starter, by path, and the commands to try in their folder."""
 
     about: str
     files: Callable[[], Mapping[str, str]]
@@ -39,7 +39,7 @@ def _bundled(*sources: str) -> Callable[[], Mapping[str, str]]:
 
 
 def _suite() -> Mapping[str, str]:
-    """Return a component suite, in Svelte where there is Node to test it."""
+    """Return a component suite, in Svelte if Node is installed to test it, else in Python."""
     template = resources.files("bakeoff.bundled") / "templates" / ("svelte" if shutil.which("node") else "python")
     return {f"tests/my-component/{each.name}": each.read_text("utf-8") for each in template.iterdir() if each.is_file()}
 
@@ -79,7 +79,7 @@ STARTERS: Mapping[StarterKind, Starter] = {
 
 
 def write_starter(kind: StarterKind, folder: Path, *, force: bool = False) -> list[Path]:
-    """Write all files of a start, or none. Other files with these names are overwritten only with `force`."""
+    """Write all files of a starter, or none. Existing files with other contents are overwritten only with `force`."""
 
     from bakeoff.doors.mcp.examples import write_example_files
 

@@ -140,7 +140,7 @@ def run_judge_audit(*, run: RunName = "latest", wanted: JudgeAuditFlags, shown_a
 
 
 def _judge(plan: "Plan", scorer: str, times: int) -> "Scorer":
-    """Build the judge of a plan. A judge that asks a model asks it several times for each score."""
+    """Build the judge of a plan. A judge that asks a model repeats each question `times` times."""
 
     from bakeoff.doors import door_of
     from bakeoff.protocols import ModelJudge

@@ -60,7 +60,7 @@ COMMANDS = (
     ("agents", "Benchmark command-line coding agents on exercises.", "agents"),
     ("mcp", "Test how well models use the tools of MCP servers.", "mcp"),
 )
-"""The name of each command, what the list of commands says about it, and the module that has it."""
+"""The name of each command, its line in the list of commands, and its module."""
 
 app = group_of(
     example="bakeoff demo",
@@ -108,11 +108,11 @@ def bakeoff(
 
 
 _Mistake: type[Any] = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
-"""The error that typer raises for a command line that it cannot read. It has no public name."""
+"""The error that typer raises for an invalid command line. It has no public name."""
 
 
 def _tell(mistake: Any) -> int:
-    """Print a mistake in the command line in one line, and return the exit code. A group without a command has help."""
+    """Print a mistake in the command line in one line, and return the exit code. For a group alone, print its help."""
     if type(mistake).__name__ == "NoArgsIsHelpError":
         mistake.show()
     else:
@@ -125,7 +125,7 @@ def _tell(mistake: Any) -> int:
 
 
 def _refuse_old_forms(words: list[str]) -> None:
-    """Raise an error with the way out for a form of an option that older versions had."""
+    """Raise an error that names the replacement if an option has a form of older versions."""
     for word, following in pairwise([*words, ""]):
         given = word.partition("=")[2] or (following if following.endswith((".md", ".markdown", ".txt")) else "")
         if word.partition("=")[0] == "--markdown" and given:

@@ -1,4 +1,4 @@
-"""Implement `bakeoff merge`: combine the shards of one run, as files of pytest or as run folders."""
+"""Implement `bakeoff merge`: combine the shards of one run, either files of pytest or run folders."""
 
 import os
 import sys
@@ -135,7 +135,7 @@ def merge_eval_files(files: Sequence[Path], wanted: MergeFlags) -> int:
 def merge_run_folders(folders: Sequence[Path], wanted: MergeFlags) -> int:
     """Merge the run folders of shards into one new run below the folder that --output names, and report it.
 
-    Missing shards do not stop the merge: they leave its gate undecided.
+    Missing shards do not prevent the merge, but leave its gate undecided.
 
     Raises `UsageError` for options that only files of pytest have, and for a path that is not a run folder.
     """
@@ -171,9 +171,9 @@ def merge_run_folders(folders: Sequence[Path], wanted: MergeFlags) -> int:
 
 
 def refuse_other_count(wanted: int, shard: "Shard", given: set[int]) -> None:
-    """Raise `UsageError` unless `wanted` is the number of shards of the plan and every shard with cases is there.
+    """Raise `UsageError` unless `wanted` is the plan's number of shards and every shard with cases is present.
 
-    `given` holds the numbers of the shards that were named. Shards without cases have no run to name.
+    `given` holds the numbers of the given shards. Shards without cases have no run.
     """
     if wanted != (of := shard.of):
         raise UsageError(f"--shards {wanted}: this plan was parted into {count_of(of, 'shard')}: write --shards {of}")

@@ -162,7 +162,7 @@ def show_prices(
 
 
 def _unknown(name: str, rows: "list[ListedModel]") -> str:
-    """Suggest similar names, then names with a similar last part, in case the provider is wrong."""
+    """Say that no price is known for a name, and suggest similar names, then names with a similar last part."""
     whole = {row.name.lower(): row.name for row in rows}
     last = {_last_part(row.model): row.name for row in reversed(rows)}
     close = [whole[like] for like in get_close_matches(name.lower(), whole, _NEAR)]
@@ -269,6 +269,6 @@ def serve_model(
 
 
 def variables(endpoint: "EmbeddedEndpoint") -> dict[str, str]:
-    """Return the variables by which clients find the server."""
+    """Return the environment variables by which clients find the server."""
     values = {"BASE_URL": endpoint.base_url, "API_KEY": endpoint.api_key}
     return {f"{prefix}_{name}": value for prefix in _PREFIXES for name, value in values.items()}

@@ -114,7 +114,7 @@ def view_results(*, results: Results = Path("results"), port: Port = 0, no_open:
 
 
 def tell_address(told: str, address: str, *, opened: bool) -> None:
-    """Print the address of a server, say what there is to know about it, and open it in the browser."""
+    """Print the address of a server and a hint (`told`), and open it in the browser if `opened`."""
     out().file.write(f"{address}\n")
     out().file.flush()
     say(told)

@@ -30,7 +30,7 @@ _NAMED = 3  # trials in flight that are named
 
 @dataclass(slots=True)
 class RunProgress:
-    """Count what has happened so far."""
+    """The counts of a run so far."""
 
     total: int
     subjects: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ class RunProgress:
 
     @classmethod
     def of(cls, plan: Plan, control: RunControl) -> Self:
-        """Begin to count the trials of a plan, with the clock started now."""
+        """Start to count the trials of a plan, and start the clock."""
         return cls(plan.size, tuple(spec.name for spec in plan.subjects), control)
 
     def add(self, record: Record) -> None:
@@ -61,11 +61,11 @@ class RunProgress:
 
     @property
     def finished(self) -> int:
-        """Return the finished trials of this run, those of earlier processes included."""
+        """Return the number of finished trials, including those of earlier processes."""
         return self.before + self.done
 
     def details(self) -> str:
-        """Return how many trials failed, were lost or wait to try again, the cost, and the time that is left."""
+        """Return the numbers of failed, lost and waiting trials, the cost, and the remaining time."""
         parts = [f"{self.verdicts[Verdict.FAIL] + self.verdicts[Verdict.TIMEOUT]} failed"]
         if lost := sum(self.verdicts[verdict] for verdict in LOST):
             parts.append(f"{lost} lost")
@@ -83,7 +83,7 @@ class RunProgress:
         return ", ".join(parts)
 
     def about(self, subject: str) -> str:
-        """Return how one subject is doing, and which cases it works on now."""
+        """Return the results of one subject so far, and the cases that it works on now."""
         cases = [visible(case, _NAME) for name, case in list(self.control.in_flight.values()) if name == subject]
         busy = f"; now {_few(cases)}" if cases else ""
         return f"{self.passed_by[subject]:,} passed{busy}"
@@ -96,7 +96,7 @@ def _few(names: list[str]) -> str:
 
 @asynccontextmanager
 async def show_progress(console: Console, progress: RunProgress) -> AsyncIterator[Callable[[], None]]:
-    """Show progress in the way that suits the output. Call the function it yields after each record."""
+    """Show progress as bars or lines, whichever suits the output. Call the yielded function after each record."""
     if console.is_terminal:
         with Bars(console, progress):
             yield lambda: None
@@ -132,7 +132,7 @@ class DelayNotes:
         self._print(subject, f"{reason}; trying again, for at most {duration(delay.most_seconds)}")
 
     def once(self, reasons: Mapping[str, str], consequence: str) -> None:
-        """Print what has happened to a subject or node, and the consequence, once for each of them."""
+        """Print what happened to a subject or node, with the consequence. Each is printed only once."""
         for name, reason in reasons.items():
             if (name, consequence) not in self._said:
                 self._said.add((name, consequence))
@@ -144,7 +144,7 @@ class DelayNotes:
 
 
 class Bars(Progress):
-    """Bars, one for all trials and one for each subject. They read the counts when drawn, so a record costs nothing."""
+    """Progress bars, one for all trials and one for each subject. They read the counts only when drawn."""
 
     def __init__(self, console: Console, progress: RunProgress) -> None:
         columns = (
@@ -187,7 +187,7 @@ class Lines:
             self._print()
 
     async def repeat(self) -> None:
-        """Print which trials are in flight while none of them ends."""
+        """Print the trials in flight at intervals while none of them ends."""
         while True:
             await asyncio.sleep(max(self._seconds / 10, self._next + self._seconds - time.monotonic()))
             if time.monotonic() >= self._next + self._seconds and self._progress.control.in_flight:

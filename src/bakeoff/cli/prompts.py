@@ -107,7 +107,7 @@ def _ask(question: Question, more: KeyBindings | None = None) -> Any:
 
 
 def _long_list_keys(control: InquirerControl) -> KeyBindings:
-    """Return keys for lists of hundreds of choices: what questionary lacks, or does by accident."""
+    """Return key bindings for lists of hundreds of choices: keys that questionary lacks, and none for harmful ones."""
     keys = KeyBindings()
 
     @keys.add(Keys.ControlU, eager=True)
@@ -117,13 +117,13 @@ def _long_list_keys(control: InquirerControl) -> KeyBindings:
     @keys.add(Keys.Tab, eager=True)
     @keys.add(Keys.ControlA, eager=True)
     def nothing(_: KeyPressEvent) -> None:
-        """Ignore these keys: they would select every model there is."""
+        """Ignore these keys, which would select every model in the list."""
 
     @keys.add(" ", eager=True)
     def toggle(_: KeyPressEvent) -> None:
         choices = control.filtered_choices  # this property also sets `found_in_search`
         if control.search_filter and not control.found_in_search:
-            return  # all choices are shown then, and the first one is not what the person searched for
+            return  # all choices are shown then, and the first one does not match the search
         value, selected = choices[control.pointed_at].value, control.selected_options
         (selected.remove if value in selected else selected.append)(value)
         control.error_message = None

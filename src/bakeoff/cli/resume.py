@@ -68,7 +68,7 @@ def resume_run(*, run: RunName = "latest", flags: ResumeFlags, no_open: NoOpen =
         print_dry_run(check_plan(plan, options), ending, run=folder.name, left=left)
         return PASSED
     if flags.sandbox is None and why_unknown(folder.path, folder.read_plan_bytes()) is None:
-        before: SandboxName = folder.beginning().get("sandbox_wanted", "auto")  # someone else's choice is not ours
+        before: SandboxName = folder.beginning().get("sandbox_wanted", "auto")  # another user's choice does not count
         options = replace(options, sandbox=before if before in get_args(SandboxName) else "auto")
     checked = check_plan(plan, options)
     _refuse_changed_code(plan)
@@ -97,7 +97,7 @@ def rescore_run(*, run: RunName = "latest", flags: RescoreFlags, ending: EndingF
 
 
 def _refuse_changed_code(plan: "Plan") -> None:
-    """Raise UsageError if a function or a script is another one than when the run began: no run may mix the two."""
+    """Raise UsageError if the code of a function or script has changed since the run began."""
     specs: tuple[SubjectSpec | ScorerSpec, ...] = (*plan.subjects, *plan.every_scorer)
     for spec in specs:
         if spec.revision and _revision_now(spec) not in (None, spec.revision):
@@ -118,13 +118,13 @@ def _revision_now(spec: "SubjectSpec | ScorerSpec") -> str | None:
 
 
 def tell_of_signature(folder: "RunFolder") -> None:
-    """Say that a signed run is about to be changed."""
+    """Tell the user that a signed run is about to be changed."""
     if folder.signature_file.exists():
         say(f"{visible(folder.name)} is signed, and changes now: its signature no longer holds until you sign it again")
 
 
 def results_of(folder: "RunFolder", given: Path) -> Path:
-    """Return the folder of results that a run lies in: its path or address may name another than `--results`."""
+    """Return the results folder that a run lies in. If the run was named by a path, it may not be `--results`."""
     found = folder.path.parent.parent
     return given if folder.path.parent.name != "runs" or found.resolve() == given.resolve() else found
 

@@ -156,7 +156,7 @@ def gradable(suites: "Sequence[ComponentSuite]") -> "tuple[ComponentSuite, ...]"
 
 
 def _with_origin(plan: "Plan", found: "FoundSuites") -> "Plan":
-    """Note in the plan where its suites come from, and which were left out."""
+    """Note in the plan where its suites come from, and which suites were left out."""
 
     from bakeoff.doors.components.suites import bundled_folder
 

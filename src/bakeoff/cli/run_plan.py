@@ -60,7 +60,7 @@ _WORST_FIRST = (INTERRUPTED, FAILED, UNDECIDED, PASSED)
 
 @dataclass(frozen=True, slots=True)
 class CheckedPlan:
-    """A plan that can be run: everything it names exists."""
+    """A plan that can be run, because everything that it names exists."""
 
     plan: Plan
     door: Door
@@ -91,7 +91,7 @@ def carry_out(
 
 @dataclass(frozen=True, slots=True)
 class EndedRun:
-    """A run that has ended, the results of its door, and whether someone stopped it."""
+    """A run that has ended, the results of its door, and whether it was interrupted."""
 
     run: FinishedRun
     door: Door
@@ -117,12 +117,12 @@ class EndedRun:
         return decide_gate(replace(evidence, allowed=allowed_in(ending.allow_undecided)))
 
     def for_ci(self, ending: EndingFlags) -> CiRun:
-        """Return what the outputs for continuous integration say of this run."""
+        """Return the run as the outputs for continuous integration need it."""
         gate = undecided("the run was interrupted") if self.interrupted else self.gate(ending)
         return CiRun(self.run.folder, self.run.plan, self.door.places(self.run.plan) if ending.github else {}, gate)
 
     def kept_with_gate(self, ending: EndingFlags) -> RunFolder:
-        """Return the run, at whose end a gate is kept that the user set or that is undecided: pages show it."""
+        """Return the run's folder, after recording its gate for pages if the user set it or it is undecided."""
         folder, decision = self.run.folder, self.gate(ending)
         last, is_set = next(folder.newest_first(), None), ending.fail_under is not None
         kept = (is_set or decision.state is GateState.UNDECIDED) and store_of(self.run.options.results) is None
@@ -134,7 +134,10 @@ class EndedRun:
         return FinishedRunFolder(folder.path)
 
     def gate_to_print(self, ending: EndingFlags, *, first: bool = False) -> str:
-        """Return the gate's lines: the first if the user set it, and the last if it did not pass."""
+        """Return the gate's text, or an empty text if the gate is not printed in this place.
+
+        A gate that the user set is printed `first` and last; any other gate only last, and only if it did not pass.
+        """
         decision, is_set = self.gate(ending), ending.fail_under is not None or ending.allow_undecided != "0"
         is_told = is_set or (not first and decision.state is not GateState.PASSED)
         return str(decision) if is_told and not self.interrupted else ""
@@ -145,7 +148,7 @@ def run_checked(
 ) -> EndedRun:
     """Run a plan with progress, write the files of its door, and print the summary.
 
-    `runner` has the event loop of what is open already; without it, the run has a loop of its own.
+    `runner` has the event loop of resources that are open already. Without it, the run has a loop of its own.
     """
     plan = checked.plan
     folder = folder or new_run_folder(checked.options.results, plan.name)
@@ -158,7 +161,7 @@ def run_checked(
 def finish_run(
     folder: RunFolder, plan: Plan, door: Door, options: RunOptions, ending: EndingFlags, *, stopped: bool = False
 ) -> EndedRun:
-    """Write the files of the door of a run that has ended, and print the summary."""
+    """Write the door's files for a run that has ended, and print the summary."""
     folder = FinishedRunFolder(folder.path)  # everything from here on reads the journal only once
     tally = tallied(plan, folder.latest_records(plan))
     finished = FinishedRun(folder, plan, options, tally.summary())
@@ -192,7 +195,7 @@ def conclude(
 ) -> int:
     """Write and name the files of runs that have ended, and return the exit code of the worst.
 
-    `planned` says how many runs there should have been; where some are missing, the result is undecided.
+    `planned` is the expected number of runs; if some are missing, the result is undecided.
     """
     told, folders = [one.for_ci(ending) for one in runs], [one.kept_with_gate(ending) for one in runs]
     files = [path for one in runs for path in one.results.files]
@@ -248,7 +251,7 @@ def print_spending(console: Console, summary: Summary, folder: RunFolder) -> Non
 
 
 def _command(what: str, run: FinishedRun) -> str:
-    """Return what to type for this run."""
+    """Return the command line that applies a command (`what`) to this run."""
     store = store_of(run.options.results)
     results = run.options.results if store is None else store.address
     usual = results == Path("results")
@@ -258,9 +261,9 @@ def _command(what: str, run: FinishedRun) -> str:
 async def watch(
     checked: CheckedPlan, options: RunOptions, console: Console, line_of: Callable[[Record], str | None] | None = None
 ) -> bool:
-    """Run a plan to its end with a progress display. Return True if someone stopped it.
+    """Run a plan to its end with a progress display. Return True if it was interrupted.
 
-    `line_of` returns what to print about a trial that has ended, instead of the door.
+    `line_of` returns the line to print about a finished trial, in place of that of the door.
     """
     control, line_of = RunControl(), line_of or checked.door.line_of
     progress = RunProgress.of(checked.plan, control)
@@ -303,7 +306,7 @@ async def watch(
 
 @contextmanager
 def _ctrl_c(control: RunControl, console: Console) -> Iterator[None]:
-    """Let the first Ctrl-C finish trials in flight, the second stop at once, the third end the process.
+    """Let the first Ctrl-C finish trials in flight, the second stop at once, and the third end the process.
 
     The third is for a subject that blocks the event loop.
     """
@@ -338,12 +341,12 @@ _MAX_LINE_LENGTH = 1000
 
 
 def trusted_plan(folder: RunFolder, *, trust: bool, doing: str) -> Plan:
-    """Return the plan of a run that is about to run what its plan names.
+    """Return the plan of a run whose code is about to be executed, if the user trusts it.
 
-    If this user did not start it with this plan, here, ask in a terminal and raise UsageError elsewhere. `doing` names
+    If this user did not start the run here with this plan, ask on a terminal; elsewhere raise UsageError. `doing` names
     the command for the message.
     """
-    data = folder.read_plan_bytes()  # once: what is checked is what is run
+    data = folder.read_plan_bytes()  # read once, so that the checked plan is the one that runs
     plan = folder.parse_plan(data)
     if trust or not (named := what_runs(plan)) or (why := why_unknown(folder.path, data)) is None:
         return plan
@@ -365,7 +368,7 @@ def trusted_plan(folder: RunFolder, *, trust: bool, doing: str) -> Plan:
 
 
 def warn_of_forgotten_run(folder: RunFolder, plan: Plan) -> None:
-    """Warn that a run of this process could not be registered as this user's."""
+    """Warn that a run of this process could not be registered as started by this user."""
     if why_unknown(folder.path, folder.read_plan_bytes()) is not None and what_runs(plan):
         say("this run could not be noted in your state folder (XDG_STATE_HOME): to resume it, add --trust")
 
@@ -395,7 +398,7 @@ _CASES_SHOWN = 20
 
 
 def print_dry_run(checked: CheckedPlan, ending: OutputFlags, **more: Any) -> None:
-    """Print what a run would do, and that nothing was run; with `--json`, as JSON with `more` about the run."""
+    """Print what a run would do, and that nothing was run. With `--json`, print JSON, to which `more` is added."""
     if ending.as_json:
         print_json({**plan_json(checked), **more})
         return
@@ -404,7 +407,7 @@ def print_dry_run(checked: CheckedPlan, ending: OutputFlags, **more: Any) -> Non
 
 
 def plan_json(checked: CheckedPlan) -> dict[str, Any]:
-    """Return what a run of this plan would do, for programs."""
+    """Return as JSON what a run of this plan would do."""
     plan = checked.plan
     return {
         "plan": plan.name,

@@ -404,7 +404,7 @@ def run_verify(
 
 
 def _regrade(folder: "RunFolder", options: RunOptions, *, trust: bool, as_json: bool) -> int:
-    """Derive the verdicts again, and print those that do not follow from the answers."""
+    """Grade the answers again, and print the verdicts that do not follow from them."""
 
     from bakeoff.cli.run_plan import check_plan, trusted_plan
     from bakeoff.engine.regrade import regrade

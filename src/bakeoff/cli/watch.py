@@ -42,14 +42,14 @@ from bakeoff.report.render.html.render import write_cycle
 from bakeoff.storage.run_folder import RunFolder
 
 KEPT_RUNS = 20
-"""The number of runs of a file that `eval` searches for answers, and the number of its own runs that it keeps."""
+"""The number of runs that `eval --watch` searches for answers, and of its own runs that it keeps, for each file."""
 
 _WATCH = "watch"  # marks the beginning of a run as one of a watch: only such runs are ever deleted
 _MAX_SOURCES = 2000
 
 
 class WatchOutputs(NamedTuple):
-    """The options of a watch that every command with one has."""
+    """The options that all commands with `--watch` share."""
 
     selection: SelectionFlags
     ending: EndingFlags
@@ -57,7 +57,7 @@ class WatchOutputs(NamedTuple):
 
 
 class _Watch(ABC):
-    """The cycles of one watch, and what they share: an event loop, loaded models, and the limits of all together."""
+    """The cycles of one watch, which share an event loop, loaded models, and limits."""
 
     def __init__(self, flags: PlanFlags, outputs: WatchOutputs) -> None:
         selection, self._ending, self._opened = outputs
@@ -82,7 +82,7 @@ class _Watch(ABC):
 
     @abstractmethod
     def _cycle(self, changed: Changes) -> int:
-        """Run what the changes concern, and return the exit code."""
+        """Run the trials that the changes affect, and return the exit code."""
 
     def _pages(self) -> Sequence[Path]:
         return ()
@@ -96,7 +96,7 @@ class _Watch(ABC):
                     self._runner.run(self._stack.enter_async_context(EmbeddedServer(name.model).open()))
 
     def _run(self, checked: CheckedPlan, folder: RunFolder) -> EndedRun:
-        """Run what is left of a plan. If someone stops it, this cycle is the last."""
+        """Run the rest of a plan. If it is interrupted, this cycle is the last."""
         ended = run_checked(checked, self._ending, folder=folder, runner=self._runner)
         self._spent += ended.run.folder.spent()
         self._loop.ended = ended.interrupted
@@ -104,7 +104,7 @@ class _Watch(ABC):
 
 
 class EvalWatch(_Watch):
-    """Watch a configuration of prompts: get the answers that changed, and reuse all others."""
+    """Watch a configuration of prompts: answer again where something changed, and reuse all other answers."""
 
     def __init__(self, request: EvalRequest, flags: RunFlags, outputs: WatchOutputs) -> None:
         super().__init__(flags, outputs)
@@ -175,7 +175,7 @@ class _WatchedSuite:
 
 
 class McpWatch(_Watch):
-    """Watch MCP suites: ask what changed or failed, and carry over the rest."""
+    """Watch MCP suites: ask again if something changed or failed, and carry over the other results."""
 
     def __init__(self, request: EvaluationRequest, flags: PlanFlags, outputs: WatchOutputs) -> None:
         super().__init__(flags, outputs)
@@ -185,7 +185,7 @@ class McpWatch(_Watch):
         self._keep(find_suites(request.path))  # a wrong path is an error at once
 
     def run(self) -> int:
-        """Run cycles until Ctrl-C, then tell open pages that there are no more, and print where the last one is."""
+        """Run cycles until Ctrl-C, then tell open pages that no more follow, and print where the last one is kept."""
         try:
             return super().run()
         finally:
@@ -213,7 +213,7 @@ class McpWatch(_Watch):
         return {str(file.resolve()), *suite_sources(file.parent, servers, outputs)}
 
     def _cycle(self, changed: Changes) -> int:
-        """Read all suites again, evaluate those that the changes concern, and return the worst exit code of all."""
+        """Read all suites again, evaluate those that the changes affect, and return the worst exit code of all."""
         self._number += 1
         for file, suite in self._suites.items():
             suite.is_reloaded |= forget_modules(changed, self._sources_of(file))
@@ -239,12 +239,12 @@ class McpWatch(_Watch):
         return WRONG_CONFIGURATION if WRONG_CONFIGURATION in codes else worst_of(codes)
 
     def _uses(self) -> dict[str, set[str]]:
-        """Return the files that each suite uses. The files of other suites beside it are not among them."""
+        """Return the files that each suite uses, without the files of other suites beside it."""
         files = {str(file.resolve()) for file in self._suites}
         return {own: self._sources_of(file) - files | {own} for file in self._suites for own in (str(file.resolve()),)}
 
     def _evaluate(self, suite: _WatchedSuite, selected: SelectedSuite) -> int:
-        """Start the servers of a suite, ask what must be asked, and return the exit code."""
+        """Start the servers of a suite, run the cells that need it, and return the exit code."""
         self._keep_loaded(spec.name for spec in selected.plan.subjects)
         with servers_in(self._runner) as stack:
             self._ask(suite, self._runner.run(prepare(selected, stack)))

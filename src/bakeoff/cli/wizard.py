@@ -98,7 +98,7 @@ def ask_models(gateway: GatewayModels | None) -> tuple[str, ...]:
 
 
 def find_gateway_models() -> GatewayModels | None:
-    """Return the gateway's models. Fetch them if there is a key and the kept list is old, but wait only briefly."""
+    """Return the gateway's models. Fetch them, within a short time, if there is a key and the kept list is old."""
     kept = kept_models()
     if not known_providers()[GATEWAY].key(read_environment()):
         if kept is None:
@@ -131,7 +131,7 @@ def _say(message: str) -> None:
 
 
 def _options(gateway: GatewayModels | None) -> Iterator[tuple[str, str]]:
-    """Yield controls, local models, the gateway's, and those of providers whose keys are set, with their texts."""
+    """Yield the options with their texts: controls, local models, the gateway's, and those of providers with keys."""
     for name, note in _CONTROLS.items():
         yield name, f"{name}  ({note})"
     for name, weights in KNOWN.items():
@@ -155,7 +155,7 @@ def _priced_option(name: ModelName, gateway: GatewayModels | None) -> tuple[str,
 
 
 def _key_note(model: str) -> str:
-    """Return which key a model lacks, in the text of its option."""
+    """Return a note on the key that a model lacks, for the text of its option; empty if it lacks none."""
     if _is_control(model):
         return ""
     provider = known_providers().get(parse_model_name(model).provider)
@@ -189,7 +189,7 @@ def _model_problem(text: str) -> str | None:
 
 
 def _advice(error: UsageError) -> str:
-    """Return the advice at the end of an error message: a prompt has room for one line."""
+    """Return only the advice at the end of an error message, because a prompt has room for one line."""
     return visible(str(error).rpartition(": ")[2])
 
 
@@ -273,7 +273,7 @@ def _server_problem(text: str) -> str | None:
 
 
 def choose_aim(results: Path) -> Words | None:
-    """Ask what to find out, and return the words to type after `bakeoff`. Return None if the person leaves."""
+    """Ask what to find out, and return the words to type after `bakeoff`; None if the person cancels."""
     _print_recent(results)
     aims: dict[str, Callable[[], Words]] = {
         "Which model answers my prompts best?": lambda: _or_start("eval", "bakeoff.yaml", "eval"),
@@ -298,7 +298,7 @@ def choose_aim(results: Path) -> Words | None:
 
 
 def _or_start(kind: str, file: str, *words: str) -> Words:
-    """Return the command that evaluates the configuration here, or writes a first one if there is none."""
+    """Return the command that evaluates the configuration here or, without one, the command that writes one."""
     return [*words] if Path(file).is_file() else ["init", kind]
 
 

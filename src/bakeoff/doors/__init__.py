@@ -1,4 +1,4 @@
-"""The front doors. Each turns one kind of input into a plan, and the records of a run into the files its users know.
+"""The front doors. Each turns one kind of input into a plan, and the records of a run into the files users expect.
 
 A plan names the door that made it, so that a run is resumed, rescored and shown by the same door. Doors never import
 each other.
@@ -49,7 +49,7 @@ class FinishedRun(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DoorResults:
-    """Hold the files, tables and state that a door makes of a finished run."""
+    """The files, tables and gate evidence that a door derives from a finished run."""
 
     files: tuple[Path, ...] = ()
     evidence: "GateEvidence | None" = None  # by a rule of the door; None: the run passes if no trial fails
@@ -59,7 +59,7 @@ class DoorResults:
 
 
 class Door:
-    """Tell commands how a door treats its runs. This class serves plans that no door made."""
+    """The interface through which commands use a door. This base class serves plans that no door made."""
 
     pages = False
     """If true, each run writes its page and the index at its end."""
@@ -71,11 +71,11 @@ class Door:
         return default_registry()
 
     def named_registry(self, plan: "Plan", options: "RunOptions") -> "Registry":
-        """Return the registry with a name, by which other processes build it from the plan and the options."""
+        """Return the registry, with the name by which other processes build it again from the plan and the options."""
         return self.registry(plan, options).built_by(f"{__name__}:registry_of")
 
     def options(self, plan: "Plan", options: "RunOptions") -> "RunOptions":  # noqa: ARG002
-        """Return the options of a run, changed where the plan says how to run it."""
+        """Return the options of a run, with the changes that the plan requires."""
         return options
 
     def page_parts(self, run: "RunData") -> "DoorParts":  # noqa: ARG002
@@ -85,18 +85,18 @@ class Door:
         return DoorParts()
 
     def places(self, plan: "Plan") -> Mapping[str, tuple[str, int]]:  # noqa: ARG002
-        """Return the file and line of each case that has one, by the names of cases."""
+        """Return the file and line of each case that has one, by case name."""
         return {}
 
     def line_of(self, record: "Record") -> str | None:  # noqa: ARG002
-        """Return a line for the terminal about a trial that has ended, or None if none is shown."""
+        """Return the line that the terminal shows for a finished trial, or None for no line."""
         return None
 
     def illustrate(self, run: FinishedRun, say: Callable[[str], None]) -> None:
-        """Add to the run folder what only pages show. It changes no verdict; its problems are printed as notes."""
+        """Add files that only pages show to the run folder. No verdict changes, and problems are printed as notes."""
 
     def finish(self, run: FinishedRun) -> DoorResults:  # noqa: ARG002
-        """Write the door's own files, and judge the run where the door has a rule of its own."""
+        """Write the door's own files, and judge the run if the door has its own rule."""
         return DoorResults()
 
 

@@ -16,11 +16,11 @@ from bakeoff.errors import UsageError
 MAX_FILE_SIZE = 256 * 1024 * 1024
 
 PlacedValue = tuple[str, Any]
-"""A value after its place, as `file:line`."""
+"""A place, as `file:line`, and the value there."""
 
 
 def placed_rows(file: Path) -> Iterator[PlacedValue]:
-    """Yield what a file has for each row, with its place. A row that cannot be read is a `UsageError`.
+    """Yield each row of a file with its place. The value of a row that cannot be read is a `UsageError`.
 
     Raises `UsageError` for a file that cannot be read to its end.
     """
@@ -116,10 +116,10 @@ def arrow_rows(file: Path) -> Iterator[PlacedValue]:
 
 
 def plain(values: Any) -> Any:
-    """Return values of Python as JSON: dates as texts, bytes in base64, and NaN or infinity as null."""
+    """Return Python values as JSON: dates as texts, bytes in base64, and NaN or infinity as null."""
     return to_jsonable_python(values, fallback=str, bytes_mode="base64", inf_nan_mode="null")
 
 
 def first_line(error: Exception) -> str:
-    """Return the first line of what an error says, or else its type."""
+    """Return the first line of an error's message, or else its type."""
     return (str(error).splitlines() or [type(error).__name__])[0]

@@ -1,4 +1,4 @@
-"""The runs that were imported from logs of other tools: they are shown and compared, never run again."""
+"""The door of runs imported from logs of other tools, which are shown and compared, but never run again."""
 
 from typing import TYPE_CHECKING, NoReturn
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class ImportedDoor(Door):
-    """Say where a run comes from, and refuse to run it."""
+    """Show where a run comes from, and refuse to run it."""
 
     def registry(self, plan: "Plan", options: "RunOptions") -> NoReturn:  # noqa: ARG002 - the signature of a door
         raise UsageError(

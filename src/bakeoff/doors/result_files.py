@@ -1,4 +1,4 @@
-"""Share what the result files of several doors have in common: times, their size limit, and readable errors."""
+"""Provide what the result files of several doors share: times, their size limit, and readable errors."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -47,7 +47,7 @@ def timestamp_of(seconds: float) -> str:
 
 
 def unique_names(names: Iterable[str]) -> list[str]:
-    """Add a number to file names that are taken, because names do not show every difference of subjects."""
+    """Return unique file names, with numbers where needed, because names do not show every difference of subjects."""
     stems: dict[str, None] = {}
     for name in names:
         stems[free_name(name.removesuffix(".json"), stems, "{}-{}")] = None
@@ -105,7 +105,7 @@ def read_limited(path: Path) -> bytes:
 
 
 def unreadable(source: str, error: ValidationError, skip: tuple[int | str, ...] = ()) -> RunFolderError:
-    """Return the error for a file that does not fit its model. `skip` is left out where a place begins with it."""
+    """Return the error for a file that does not fit its model. `skip` is left out at the beginning of a place."""
     first = error.errors(include_url=False)[0]
     where = first["loc"][len(skip) :] if first["loc"][: len(skip)] == skip else first["loc"]
     place = "".join(f"[{part}]" if isinstance(part, int) else f".{visible(part, 60)}" for part in where)
@@ -116,7 +116,7 @@ def unreadable(source: str, error: ValidationError, skip: tuple[int | str, ...] 
 
 
 def noted_by(record: Record, scorer: str, key: str, kind: type[Noted]) -> Noted | None:
-    """Return what our scorer of this name has noted under a key; None if there is nothing, or nothing of ours."""
+    """Return what a scorer of ours noted under a key; None if there is nothing, or it does not fit `kind`."""
     for score in record.scores:
         if score.name == scorer and key in score.metadata:
             with suppress(ValidationError):  # not written by our scorer

@@ -1,6 +1,7 @@
 """Read the treatments of `--with`: files that are added to what a subject gets, to see whether they help.
 
-Every subject runs without, which is the arm `none`, and with each treatment. The report compares them in pairs.
+Every subject runs without a treatment, which is the arm `none`, and with each treatment. The report compares them in
+pairs.
 """
 
 import os
@@ -18,9 +19,9 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,40}")
 
 
 def read_treatments(given: Sequence[str], *, single_files: bool = False) -> dict[str, dict[str, str]]:
-    """Read all values of `--with`, each written as NAME=DIR: files by their paths, by the names of treatments.
+    """Read all values of `--with`, written as NAME=DIR. Return, for each name, the texts of files by their paths.
 
-    Raise if one of them cannot be used. `single_files` says that a file may stand instead of a folder.
+    Raise if one of them cannot be used. With `single_files`, a file may be given instead of a folder.
     """
     found: dict[str, dict[str, str]] = {}
     for text in given:
@@ -59,7 +60,7 @@ def _files(text: str, place: Path, *, single: bool) -> dict[str, str]:
 
 
 def _check_size(text: str, place: Path) -> None:
-    """Refuse a folder that is too large, such as `/`, as soon as that is known."""
+    """Refuse a folder that is too large, such as `/`, as soon as the limit is passed."""
     entries, size = 0, 0
     for folder, folders, files in os.walk(place):
         folders[:] = [name for name in folders if name not in PASSED_OVER]
@@ -75,7 +76,7 @@ def _check_size(text: str, place: Path) -> None:
 
 
 def crossed(specs: Iterable[SubjectSpec], option: str, treatments: Mapping[str, object]) -> list[SubjectSpec]:
-    """Return each subject as it is, and once with each treatment.
+    """Return each subject without a treatment, and once with each treatment.
 
     `option` is the option of the subject that takes a treatment, and `treatments` has its values by their names.
     """

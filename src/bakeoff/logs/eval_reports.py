@@ -32,7 +32,7 @@ from bakeoff.plan import Case, SubjectSpec
 from bakeoff.record import NO_USAGE, Failure, Part, Score, Step, Text, ToolCall, Transcript, Usage
 
 WRAPPER = "testRunData"
-"""The key under which some of its files hold the test run."""
+"""The key under which some files of DeepEval hold the test run."""
 
 
 class _DeepevalMetric(LoggedUsage):
@@ -145,7 +145,7 @@ def _parts(content: Any, tools: list[_DeepevalTool] | None) -> Iterator[Part]:
 
 
 def _score(metric: _DeepevalMetric) -> Score:
-    """Return 1 where the metric reached its own threshold. A metric that raised an exception broke as a grader."""
+    """Return a score of 1 if the metric reached its threshold. A metric that raised an exception is a grader error."""
     if metric.error is not None:
         return broken_score(metric.name, broken(metric.error, otherwise="MetricError"))
     about = {"score": metric.score, "threshold": metric.threshold, "judge": metric.evaluationModel}
@@ -169,7 +169,7 @@ class _EvaluatorFailure(LoggedObject):
 
 
 class _EvaluatedCase(LoggedObject):
-    """A case, or one whose task raised an exception and has a message instead of results."""
+    """A case with its results or, if its task raised an exception, with the error message."""
 
     name: str
     inputs: Any = None
@@ -210,7 +210,7 @@ def read_report(path: Path) -> ForeignLog:
 
 
 def _evaluated_trial(case: _EvaluatedCase, subject: SubjectSpec) -> LoggedTrial:
-    """Return a trial. Assertions decide it, and numbers are shown beside them; without assertions, numbers count."""
+    """Return a trial. Assertions decide its score; numbers are only shown beside them, or count if there are none."""
     assertions = [score_of(name, each.value, each.reason or "") for name, each in case.assertions.items()]
     numbers = [score_of(name, each.value, each.reason or "") for name, each in case.scores.items()]
     labels = [score_of(name, each.value, each.reason or each.value) for name, each in case.labels.items()]

@@ -89,7 +89,7 @@ class AtifTrajectory(LoggedObject):
 
     @property
     def instruction(self) -> str:
-        """Return what the agent was asked first."""
+        """Return the first message to the agent."""
         return next((text_in(step.message) for step in self.steps if step.source == "user"), "")
 
     @property
@@ -280,7 +280,7 @@ def _trial(trial: _HarborTrial, trajectory: AtifTrajectory | None, prompt: str) 
 
 
 def _failure(trial: _HarborTrial, *, scored: bool) -> Failure | None:
-    """Return why a trial has no valid reward. The first exception says it."""
+    """Return the first exception of a trial as its failure; None if its reward is valid."""
     exceptions = trial.exceptions
     if not exceptions or (scored and all(each.exception_type in _VALID for each in exceptions)):
         return None
@@ -309,7 +309,7 @@ def _transcript(trial: _HarborTrial, trajectory: AtifTrajectory | None) -> Trans
 
 
 def read_trajectory(path: Path) -> ForeignLog:
-    """Read one trajectory. It says what an agent did, and not whether that was right."""
+    """Read one trajectory. It shows the agent's steps, but not whether the result was right."""
     found = check(AtifTrajectory, read_json(path), path)
     trial = LoggedTrial(
         case=Case(id=name_of(found.session_id or found.trajectory_id or path.stem), prompt=found.instruction),

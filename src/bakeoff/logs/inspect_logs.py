@@ -77,7 +77,7 @@ class Archive:
         return name in self._zip.NameToInfo
 
     def read_json(self, name: str) -> Any:
-        """Return the value of a member. A bomb is refused while it is unpacked, whatever size its header says."""
+        """Return the value of a member. A zip bomb is refused while it is unpacked, whatever size its header states."""
         try:
             data = self._unpack(self._zip.getinfo(name))
         except _DAMAGE as error:
@@ -102,7 +102,7 @@ class Archive:
         return data
 
     def _packed(self, member: zipfile.ZipInfo) -> bytes:
-        """Return the bytes of a member as they are in the file. `zipfile` cannot read Zstandard before Python 3.14."""
+        """Return the compressed bytes of a member, because `zipfile` cannot read Zstandard before Python 3.14."""
         self._file.seek(member.header_offset)
         signature, name, extra = _LOCAL_HEADER.unpack(self._file.read(_LOCAL_HEADER.size).ljust(_LOCAL_HEADER.size))
         if signature != b"PK\x03\x04" or member.flag_bits & 1 or member.compress_size > MAX_MEMBER_SIZE:
@@ -115,7 +115,7 @@ class Archive:
 
 
 def _zstandard(packed: bytes) -> bytes:
-    """Unpack data of one or more frames, at most one byte more than is allowed."""
+    """Unpack data of one or more frames, up to one byte over the limit."""
     import zstandard  # not above: few logs need it
 
     try:
@@ -211,7 +211,7 @@ def read_archive(path: Path) -> ForeignLog:
 
 
 def read_json_log(path: Path) -> ForeignLog:
-    """Read a log in Inspect's JSON format, which is read whole."""
+    """Read a log in Inspect's JSON format. The whole file is read at once."""
     data = read_json(path)
     header = check(_Header, data, path)
     listed = data.get("samples") or []
@@ -375,7 +375,7 @@ def _number(value: Any) -> Any:
 
 
 def _failure(sample: _InspectSample) -> Failure | None:
-    """Return why a sample has no result. A sample that met a limit, and was scored, has one."""
+    """Return why a sample has no result. A sample that reached a limit but was scored has one."""
     if sample.error is not None:
         return broken(sample.error.message, sample.error.traceback)
     if sample.limit is None or sample.scores:

@@ -34,9 +34,9 @@ from bakeoff.plan import Case
 from bakeoff.record import TESTS, Failure, Transcript
 
 PASSED = "promptfoo"
-"""The scorer of an imported result: 1 where promptfoo calls it a success."""
+"""The scorer of an imported result, which scores 1 if promptfoo counts it as a success."""
 _EXPECTED = {"equals", "contains", "icontains", "regex", "starts-with", "similar"}
-"""The assertions whose value is what an answer is expected to be like."""
+"""The types of assertions whose value describes the expected answer."""
 
 Rows = Callable[[], Iterator[tuple[str, Any]]]
 
@@ -168,7 +168,7 @@ def _trial(result: _PromptfooResult, *, several_prompts: bool) -> LoggedTrial:
     used = (response.tokenUsage or LoggedUsage()).usage()
     output = as_json(response.output)
     metadata = {"prompt": result.prompt.raw if several_prompts else None, "replayed": response.cached or None}
-    # Promptfoo may weigh its assertions: its own verdict counts, and they are told beside it.
+    # Promptfoo may weigh its assertions: its own verdict counts, and the assertions are shown beside it.
     tests = [each.as_test() for each in grading.componentResults or ()]
     return LoggedTrial(
         case=_case(result, several_prompts=several_prompts),

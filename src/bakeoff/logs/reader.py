@@ -1,4 +1,4 @@
-"""Make a plan and records of the log of another tool."""
+"""Turn the log of another tool into a plan and records."""
 
 import hashlib
 import json
@@ -50,7 +50,7 @@ FORMATS = {
     "pydantic-evals": ("pydantic-evals reports, .json", "eval_reports:read_report"),
     "swebench": ("SWE-bench reports, .json, or a folder of them", "swebench:read_report"),
 }
-"""The formats of logs: what they are, and the function that reads them, which is imported when it is needed."""
+"""The log formats by name, each with a description and the function that reads it, which is imported when needed."""
 
 
 def known_formats() -> str:
@@ -130,7 +130,7 @@ class Choices(FrozenModel):
 
 @dataclass(frozen=True)
 class LogFile:
-    """A log that is read, first for its plan and then for its records."""
+    """A log, which is read first for its plan and then for its records."""
 
     path: Path
     choices: Choices
@@ -177,7 +177,7 @@ class LogFile:
 
     @cached_property
     def _survey(self) -> tuple[Plan, tuple[float, float] | None]:
-        """Read all trials once, and keep only what a plan holds."""
+        """Read all trials once, and keep only the parts that a plan needs."""
         cases: dict[str, Case] = {}
         subjects: dict[str, SubjectSpec] = {}
         scorers: dict[str, None] = {}
@@ -233,7 +233,7 @@ class LogFile:
 
 
 class _CaseNames:
-    """Give cases of one name and different contents different names. Cases of one content are rounds of one case."""
+    """Give different names to cases with one name and different contents. Cases with one content are rounds."""
 
     def __init__(self) -> None:
         self._given: dict[str, str] = {}  # name by digest
@@ -252,14 +252,14 @@ class _CaseNames:
 
 
 def _counted(trial: LoggedTrial, wanted: tuple[str, ...]) -> tuple[Score, ...]:
-    """Return the scores that count, and the others without a value, so that they are shown but left out of means."""
+    """Return the scores that count, and the others without values, so that they are shown but do not affect means."""
     if wanted:
         return tuple(_explained(score) for score in (*trial.scores, *trial.asides) if score.name in wanted)
     return (*map(_explained, trial.scores), *map(_beside, trial.asides))
 
 
 def _explained(score: Score) -> Score:
-    """Return a score; one that is unscored because of its value says so, before the words of the log."""
+    """Return a score. If its value could not be used, put the cause before the reason from the log."""
     if score.value is not None or score.failure is not None:
         return score
     because = _why_unscored(score.metadata.get("value"))
@@ -304,7 +304,7 @@ def _record(trial: Trial, logged: LoggedTrial, threshold: float | None, created:
 
 
 class ForeignLogReader:
-    """Read the logs of other tools, so that commands take them like result files of ours."""
+    """Read the logs of other tools, so that commands accept them like our own result files."""
 
     @property
     def what(self) -> str:
@@ -316,7 +316,7 @@ class ForeignLogReader:
         self._last: LogFile | None = None  # one path is described, then read
 
     def recognises(self, path: Path) -> bool:
-        """Tell whether the format of the path is known. A path that cannot be read is of no format."""
+        """Tell whether the format of the path is known. The format of an unreadable path is not."""
         with suppress(RunFolderError):
             return detect(path) is not None
         return False
@@ -340,7 +340,7 @@ class ForeignLogReader:
 
 @dataclass(frozen=True, slots=True)
 class ImportedRun:
-    """The run that was made of a log, and how many trials of it have each verdict."""
+    """The run that was made from a log, and the number of its trials with each verdict."""
 
     folder: RunFolder
     plan: Plan
@@ -348,7 +348,7 @@ class ImportedRun:
 
 
 def import_log(path: Path, results: Path, choices: Choices) -> ImportedRun:
-    """Write the plan and records of a log to a new run folder. A log that cannot be read to its end leaves none."""
+    """Write the plan and records of a log to a new run folder. Nothing is left if the log cannot be read to its end."""
     reader = ForeignLogReader(choices)
     source = Source(path, reader)
     plan = source.plan

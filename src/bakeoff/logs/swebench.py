@@ -28,7 +28,7 @@ _FIELDS = ("resolved", "patch_is_None")
 
 
 class _RunReport(LoggedObject):
-    """The report of a run. A run of the newest version says which failures are probably the environment's."""
+    """The report of a run. In the newest version, it names failures that the environment probably caused."""
 
     submitted_ids: list[str] = []
     incomplete_ids: list[str] = []

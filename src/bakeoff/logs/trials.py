@@ -1,4 +1,4 @@
-"""Hold what all formats have in common: a log, its trials, and the checked conversion of their values."""
+"""Provide what all formats share: a log, its trials, and the checked conversion of their values."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -20,7 +20,7 @@ from bakeoff.record import NO_USAGE, Failure, Score, Step, Text, Transcript, Usa
 from bakeoff.report.readers import reason_of
 
 RECORDED = "recorded"
-"""The kind of a subject or scorer that only a log knows."""
+"""The kind of a subject or scorer that is known only from a log."""
 MAX_LOG_SIZE = 256 << 20
 MAX_ROUNDS = 100_000
 _MAX_TAGS = 50
@@ -48,7 +48,7 @@ Amount = Annotated[
 
 
 def named(*names: str | AliasPath, default: Any = None, **rules: Any) -> Any:
-    """Return a field that is found under one of these names or paths."""
+    """Return a field that is read from the first of these names or paths."""
     return Field(default=default, validation_alias=AliasChoices(*names), **rules)
 
 
@@ -118,7 +118,7 @@ class ForeignLog:
 
 
 def read_json(path: Path) -> Any:
-    """Read a whole JSON file. Raise an error that names it if it is too large, too deep or not JSON."""
+    """Read a whole JSON file. Raise an error that names the file if it is too large, too deep or not JSON."""
     data = read_file(path, MAX_LOG_SIZE)
     try:
         return parse_json(data)
@@ -156,7 +156,7 @@ def text_of(value: object) -> str:
 
 
 def tags_of(metadata: Any) -> dict[str, str]:
-    """Return the short, flat values of some metadata as tags."""
+    """Return the short and simple values of metadata as tags."""
     given = metadata if isinstance(metadata, dict) else {}
     flat = {name: value for name, value in given.items() if isinstance(value, str | int | float | bool)}
     kept = [(name, str(value)) for name, value in flat.items() if len(str(name)) <= 60 and len(str(value)) <= 100]
@@ -182,7 +182,7 @@ def seconds_between(first: object, last: object) -> float | None:
 
 
 def subject_of(name: object, options: Mapping[Any, Any] | None = None, kind: str = RECORDED) -> SubjectSpec:
-    """Return a subject that only a log knows. Options without a value are left out."""
+    """Return a subject that is known only from a log. Options without a value are left out."""
     known = {str(key): as_json(value) for key, value in (options or {}).items() if value not in (None, "", {}, [])}
     return SubjectSpec(kind=kind, name=name_of(name), options=known)
 
@@ -206,7 +206,7 @@ def broken_score(name: object, failure: Failure) -> Score:
 
 
 def broken(message: object, detail: object = "", kind: str = "", *, otherwise: str = "Error") -> Failure:
-    """Return the failure of a trial that ended with an exception: never the subject's fault."""
+    """Return the failure of a trial that ended with an exception, which is never counted as the subject's fault."""
     text = text_of(message).strip()
     if shown := _REPR.fullmatch(text):
         kind, text = kind or shown[1], shown[3]
@@ -248,7 +248,7 @@ def outer_keys(head: bytes) -> tuple[set[str], set[str]]:
 
 
 def child_folders(folder: Path) -> list[Path]:
-    """Return the folders in a folder by name."""
+    """Return the subfolders of a folder, sorted by name."""
     return sorted(each for each in folder.iterdir() if not each.is_symlink() and each.is_dir())
 
 

@@ -1,1 +1,1 @@
-"""REPORT: pure functions from records to a summary, and from a summary to text, JSON and pages."""
+"""Turn records into a summary, and a summary into text, JSON and pages, with pure functions."""

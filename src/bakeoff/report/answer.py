@@ -28,10 +28,10 @@ _SAME_COST = 1.05  # a ratio that is not worth a word
 
 
 def answer(summary: Summary, cells_of: CellsOf, judgements: Judgements | None = None) -> str:
-    """Say which subjects can be told apart, and what is missing and why.
+    """Say which subject is better, and what is missing and why.
 
-    Controls are not candidates; `cells_of` gives a subject's cells by case. If a judge alone gave the scores and labels
-    correct them, the corrected ones come first.
+    Controls are left out; `cells_of` gives a subject's cells by case. If the only scorer is a judge and labels correct
+    its scores, the corrected scores come first.
     """
     found = _as_scored(summary, cells_of)
     corrected = None if judgements is None else _corrected(summary, judgements)
@@ -41,9 +41,9 @@ def answer(summary: Summary, cells_of: CellsOf, judgements: Judgements | None = 
 
 
 def run_evidence(summary: Summary, fail_under: float | None = None, *, controls: bool = False) -> GateEvidence:
-    """Return what decides whether a run passes: no trial may fail, or every score must reach `fail_under`.
+    """Return the evidence for the gate of a run: no trial may fail, or every score must reach `fail_under`.
 
-    Failures of controls do not count unless `controls` says so. The run of a shard is judged for itself.
+    Failures of controls count only with `controls`. The run of one shard is judged on its own.
     """
     judged, alone = summary.judged, "" if summary.merged else of_shard_alone(summary.ledger.shards)
     found = GateEvidence(ledgers={"": summary.gated_ledger})
@@ -64,7 +64,7 @@ def run_evidence(summary: Summary, fail_under: float | None = None, *, controls:
 
 
 def what_always_failed(summary: Summary) -> str:
-    """Name the subjects that never answered because of one error: their scores say nothing about answers."""
+    """Name the subjects whose trials all ended with the same error: their scores say nothing about answers."""
     failed = [one for one in summary.judged if one.same_error is not None]
     told = []
     for one in failed[:_MAX_NAMED]:
@@ -75,7 +75,7 @@ def what_always_failed(summary: Summary) -> str:
 
 
 def what_controls_show(summary: Summary, cells_of: CellsOf) -> str:
-    """Name the cases that `oracle` fails although it has the answer, and those that `nop` passes with none."""
+    """Name the cases that `oracle` fails although it has the answer, and those that `nop` passes without an answer."""
     planned = sum(one.planned for one in summary.subjects)
     if not summary.thresholds or planned > _MAX_CELLS:
         return ""
@@ -99,7 +99,7 @@ def _first(texts: Sequence[str]) -> str:
 
 
 def what_is_unfit(summary: Summary) -> str:
-    """Name the cases whose own reference fails some of their tests; nothing if there are none."""
+    """Name the cases whose own reference fails some of their tests; an empty text if there are none."""
     if not summary.unfit:
         return ""
     tests = {one.case: f"{one.broken:,}{f' of {one.tests:,}' if one.tests else ''}" for one in summary.unfit}
@@ -108,7 +108,7 @@ def what_is_unfit(summary: Summary) -> str:
 
 
 def what_is_missing(summary: Summary) -> str:
-    """Say how many trials have no score, and why; nothing if all have one. Controls do not count."""
+    """Say how many trials have no score, and why; an empty text if all have one. Controls do not count."""
     subjects = summary.judged
     counts, reasons = Counter[Verdict](), Counter[tuple[Verdict, str]]()
     for one in subjects:
@@ -127,9 +127,9 @@ def what_is_missing(summary: Summary) -> str:
 
 
 def what_was_lost_unequally(found: Sequence[UnequalLosses]) -> str:
-    """Name the clearest of the pairs that lost unequal shares of their trials; nothing if there are none.
+    """Name the clearest of the pairs that lost unequal shares of their trials; an empty text if there are none.
 
-    A subject that loses the trials that it cannot solve has too good a score.
+    A subject that loses the trials it cannot solve gets too good a score.
     """
     if not found:
         return ""
@@ -153,7 +153,7 @@ def _reason(verdict: Verdict, count: int, reasons: Mapping[tuple[Verdict, str], 
 
 
 def _corrected(summary: Summary, judgements: Judgements) -> str | None:
-    """Answer by the scores that labels correct; None where they do not correct the score of every subject."""
+    """Return the answer by corrected scores; None if the score of any subject cannot be corrected."""
     scored = [one.subject for one in summary.subjects if not one.control and one.score is not None]
     judges = [scorer for scorer in judgements.scorers if scorer in judgements.labels.scorers]
     if summary.comparisons is not None or len(judges) != 1 or judgements.names != {judges[0]}:
@@ -210,7 +210,7 @@ def _as_scored(summary: Summary, cells_of: CellsOf) -> str:
 
 
 def _decided(scored: Sequence[SubjectSummary], compared: Comparisons) -> str:
-    """Answer for a run that ends when it is decided: a p-value for a fixed number of cases would not hold."""
+    """Answer for a run that stops when it is decided: p-values for a fixed number of cases would not hold."""
     improved, regressed = SequentialDecision.IMPROVED, SequentialDecision.REGRESSED
     told = [(pair.second, pair.first) for pair in compared.pairs if pair.decision is improved]
     told += [(pair.first, pair.second) for pair in compared.pairs if pair.decision is regressed]
@@ -225,7 +225,7 @@ def _decided(scored: Sequence[SubjectSummary], compared: Comparisons) -> str:
 
 
 def _alike(subjects: Set[str], compared: Comparisons) -> tuple[str, str]:
-    """Return the sentence for subjects none of which is better, with what is known about some of them."""
+    """Return a phrase for subjects none of which is better, and a remark on pairs that are shown to be equivalent."""
     among = [pair for pair in compared.pairs if {pair.first, pair.second} <= subjects]
     alike = [pair for pair in among if pair.decision is SequentialDecision.EQUIVALENT]
     within = f"equivalent within ±{100 * (compared.margin or 0.0):g} points"
@@ -238,7 +238,7 @@ def _alike(subjects: Set[str], compared: Comparisons) -> tuple[str, str]:
 
 
 def _leader(first: Sequence[SubjectSummary], wins: int, scored: Sequence[SubjectSummary], how: str = "") -> str:
-    """Answer if at most one subject is unbeaten; `wins` counts the subjects that it beats."""
+    """Return the answer if at most one subject is unbeaten; `wins` counts the subjects that it beats."""
     others = len(scored) - 1
     if not first:  # each is worse than some other
         return f"None of {len(scored):,} subjects is the best ({_scores(scored)}{how})"
@@ -286,7 +286,7 @@ def _of_many(
 
 
 def _costs(scored: Sequence[SubjectSummary]) -> str:
-    """Compare the cost of a trial of the dearest subject with that of the cheapest."""
+    """Compare the cost per trial of the most expensive subject with that of the cheapest."""
     known = [(one.cost_per_trial, one) for one in scored if one.cost_per_trial is not None]
     if len(known) < 2 or len(known) < len(scored):
         return ""

@@ -20,13 +20,13 @@ from urllib.parse import urlsplit
 from bakeoff._kernel.text import visible
 
 COLOURS, SHAPES = 12, 8
-"""The numbers of `--series-…` in the style sheet and of symbols `mark-…` in the page."""
+"""The number of `--series-…` colours in the style sheet, and of `mark-…` symbols in a page."""
 
 _NAME = 200  # characters, as pages show names
 
 
 class Mark(NamedTuple):
-    """A subject's colour and shape; the colour of controls is a neutral one."""
+    """A subject's colour and shape. Controls have a neutral colour."""
 
     colour: int
     shape: int
@@ -103,7 +103,7 @@ Value = Datum | Quote | str | int | float | None
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table. `drop` orders what narrow terminals leave out: the highest number goes first, 0 stays."""
+    """A column of a table. Narrow terminals leave out columns with the highest `drop` first; those with 0 stay."""
 
     title: str
     align: Align = "start"
@@ -115,7 +115,7 @@ class Column:
 
     @property
     def numeric(self) -> bool:
-        """Tell whether the column holds numbers, which are aligned at their ends."""
+        """Tell whether the column holds numbers, which are right-aligned."""
         return self.align == "end"
 
 
@@ -133,7 +133,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class IndexColumn:
-    """An additional column of the index. `values` are by run name; runs without a value show a dash."""
+    """An additional column of the index. `values` maps run names to values; runs without one show a dash."""
 
     id: str
     title: str
@@ -180,7 +180,7 @@ class Plot:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Candidate minus baseline, as shares. Equivalence is read from `inner`, the narrower interval."""
+    """The difference of candidate and baseline, as shares. `inner` is the narrower interval, for equivalence."""
 
     label: str
     value: float | None
@@ -188,7 +188,7 @@ class Difference:
     inner: tuple[float, float] | None = None
     verdict: str = ""
     mark: Mark | None = None  # of the subject that the label names
-    shown: bool | None = None  # whether the verdict is that there is a difference; None: the interval tells
+    shown: bool | None = None  # whether the verdict is a difference; None: the interval decides
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +242,7 @@ class TextBlock:
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """A heading; level 2 is that of a report, 3 and more those of its sections."""
+    """A heading; level 2 is for reports, level 3 and deeper for their sections."""
 
     text: Phrase
     level: int = 2
@@ -276,9 +276,9 @@ class Fragment:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A titled group of blocks; the id is its place on a page, to link to.
+    """A titled group of blocks; the id is its link target on a page.
 
-    Raises `ValueError` if the id has other characters than letters, digits, `-` and `_`.
+    Raises `ValueError` if the id has characters other than letters, digits, `-` and `_`.
     """
 
     id: str
@@ -321,12 +321,12 @@ class Report:
 
 
 def heading(*words: Words, level: int = 2) -> Heading:
-    """Return a heading made of texts and quotes."""
+    """Return a heading that consists of texts and quotes."""
     return Heading(words, level)
 
 
 def paragraph(*words: Words) -> TextBlock:
-    """Return a paragraph made of texts and quotes."""
+    """Return a paragraph that consists of texts and quotes."""
     return TextBlock(words)
 
 
@@ -338,7 +338,7 @@ def columns(*titles: str) -> tuple[Column, ...]:
 def text_blocks(content: Report | Blocks) -> list[Block]:
     """Return the flat list of blocks that terminals and Markdown show, with headings for sections.
 
-    Plots, fragments, and sections and columns that are for pages only are left out.
+    Leave out plots, fragments, and the sections and columns that are only for pages.
     """
     if not isinstance(content, Report):
         return list(_flat(content, level=3))
@@ -402,17 +402,17 @@ def as_datum(value: Value) -> Datum:
 
 
 def counted(number: int) -> Datum:
-    """Return a count that should be 0."""
+    """Return a count that is shown as a loss unless it is 0."""
     return Datum(f"{number:,}", sort=number, tone="lost" if number else "muted")
 
 
 def trail(scores: Iterable[float | None]) -> tuple[float, ...]:
-    """Return the known scores as the points of a small line."""
+    """Return the known scores as the points of a small trend line."""
     return tuple(min(1.0, max(0.0, score)) for score in scores if score is not None)
 
 
 def sparkline(shares: Sequence[float]) -> str:
-    """Draw the last twenty shares between 0 and 1 as small bars, always on the whole scale so that rows compare."""
+    """Draw the last twenty shares as small bars, always on the scale from 0 to 1, so that rows can be compared."""
     return "".join(_BARS[min(7, max(0, int(8 * share)))] for share in shares[-_MAX_SPARKLINE_LENGTH:])
 
 

@@ -11,7 +11,7 @@ from bakeoff.stats.intervals import Interval
 
 UNKNOWN = "–"
 NO_INTERVAL = "needs 2 cases"
-"""Stands for the interval of fewer than two cases or clusters."""
+"""The text shown instead of an interval for fewer than two cases or clusters."""
 
 MAX_TEXT_LENGTH = 1024 * 1024
 """The longest text on a page, in characters; the journal has the rest."""
@@ -74,7 +74,7 @@ def span(interval: Interval | None) -> str:
 
 
 def cost(dollars: float | None, *, estimated: bool = False) -> str:
-    """Return dollars with as many digits as matter; a sign marks estimates."""
+    """Return dollars with as many digits as matter; `≈` marks estimates."""
     if dollars is None:
         return UNKNOWN
     from bakeoff.models.prices import format_cost
@@ -109,10 +109,10 @@ def utc(seconds: float | None) -> datetime | None:
 
 
 def judging_note(tokens: int, usd: float | None) -> str:
-    """Say what the judges used. It is paid for, but belongs to no subject."""
+    """Say what the judges used. It was paid for, but is not part of any subject's cost."""
     return f"judges used {count_of(tokens, 'token')} ({cost(usd)}), which are in no subject's cost"
 
 
 def replay_note(replayed: int, finished: int) -> str:
-    """Say how many trials made no requests, which matters for costs and times."""
+    """Say how many trials were answered from recordings, which matters for costs and times."""
     return f"{part_of(replayed, finished, 'trial', 'was/were')} answered from recordings"

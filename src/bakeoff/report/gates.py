@@ -1,6 +1,6 @@
-"""Decide whether a gate passes. Every door and command asks `decide_gate`, so that the rule stands in one place.
+"""Decide whether a gate passes. Every door and command asks `decide_gate`, so that there is only one rule.
 
-A gate has failed if a wanted number is missed or a regression is shown. It is undecided if anything is missing that
+A gate has failed if a required number is missed or a regression is shown. It is undecided if anything is missing that
 `--allow-undecided` does not forgive. Otherwise it has passed.
 """
 
@@ -45,7 +45,7 @@ class GateState(StrEnum):
 
     @classmethod
     def of_met(cls, met: bool | None) -> Self:
-        """Return the state that such a file means."""
+        """Return the state for such a value."""
         return cls.UNDECIDED if met is None else cls.PASSED if met else cls.FAILED
 
     @classmethod
@@ -76,7 +76,7 @@ class GateDecision(NamedTuple):
 
     @property
     def passed(self) -> bool:
-        """Tell whether the gate passed, and neither failed nor is undecided."""
+        """Tell whether the gate passed."""
         return self.state is GateState.PASSED
 
     def __str__(self) -> str:
@@ -89,7 +89,7 @@ def undecided(sentence: str) -> GateDecision:
 
 
 class GateResult(FrozenModel):
-    """The result of one of several gates of a run, as files keep it; `met` is None if the gate is undecided."""
+    """The result of one of a run's gates, in the form of files; `met` is None if the gate is undecided."""
 
     option: str
     met: bool | None
@@ -98,7 +98,7 @@ class GateResult(FrozenModel):
 
     @property
     def state(self) -> GateState:
-        """Return the result as any gate has it."""
+        """Return the result as a `GateState`."""
         return GateState.of_met(self.met)
 
     @property
@@ -108,12 +108,12 @@ class GateResult(FrozenModel):
 
 
 def worst_last(gates: Iterable[GateResult]) -> list[GateResult]:
-    """Return the gates that passed, then the undecided ones and those that failed, which a reader must not miss."""
+    """Return the gates with those that passed first, then undecided ones, and failed ones last, to be noticed."""
     return sorted(gates, key=lambda gate: (not gate.met, gate.met is False))
 
 
 def gates_sentence(gates: Sequence[GateResult], shards: ShardsHere | None = None) -> str:
-    """Say whether the gates passed; name those that did not, and why the worst did not. Nothing without gates."""
+    """Say whether the gates passed; name those that did not, with the reason of the worst. Empty without gates."""
     if not gates:
         return ""
     *others, worst = worst_last(gates)
@@ -128,7 +128,7 @@ def gates_sentence(gates: Sequence[GateResult], shards: ShardsHere | None = None
 
 
 def of_shard_alone(shards: ShardsHere | None) -> str:
-    """Return words for a gate of one shard, which says nothing about the others; empty for a whole run."""
+    """Return a remark for the gate of a single shard, which decides nothing about others; empty for a whole run."""
     if not shards or not shards.missing:
         return ""
     return f" for shard {', '.join(map(str, shards.numbers))} of {shards.of} alone (`bakeoff merge` decides the whole)"
@@ -192,11 +192,11 @@ class GateEvidence:
         ledgers: what was planned and what became of it, by the name of the run; the run itself has none.
         allowed: how much may be undecided.
         option: the name of the option that allows more.
-        each: True if so much is allowed in each run, and not in all of them together.
+        each: True if this much is allowed in each run, and not in all of them together.
         uncompared: cases of the baseline that are not compared. They are undecided, too.
         wanted: the least value that passes; a missing value fails.
         value: the measured value, from 0 to 1.
-        best: the value that is still possible, where something is undecided; the gate is, too, if that is enough.
+        best: the best value still possible if something is undecided; if it would pass, the gate is undecided.
         comparisons: comparisons with their rulings, all of which must pass by the `rule`.
         series: series of runs, none of which may be worse now.
         broken: cases that fail the gate by `no-new-failures`.
@@ -223,8 +223,8 @@ class GateEvidence:
 def decide_gate(evidence: GateEvidence) -> GateDecision:
     """Decide whether a gate passes, and say why in one sentence. This is the only function that decides.
 
-    The strictest part of the evidence decides: a missed number or a shown regression fails the gate, whatever else is
-    missing. Otherwise it is undecided if more is missing than is allowed, or if a comparison is refused.
+    The strictest part of the evidence decides: a missed number or a shown regression fails the gate in any case.
+    Otherwise it is undecided if more is missing than is allowed, or if a comparison is refused.
     """
     if any(not ledger.planned for ledger in evidence.ledgers.values()):
         return GateDecision(GateState.FAILED, "no eval was run")
@@ -248,7 +248,7 @@ def decide_gate(evidence: GateEvidence) -> GateDecision:
 
 
 def kept_decision(gates: Sequence[GateResult], ledger: Ledger) -> GateDecision:
-    """Return the decision on a run that was kept: that of its gates; without gates, whether anything is missing."""
+    """Return the decision on a recorded run: that of its gates or, without gates, one on what is missing."""
     if not gates:
         return decide_gate(GateEvidence(ledgers={"": ledger}))
     if (gap := ledger.of_its_shard.gap) and all(gate.met for gate in gates):  # lost, or edited, after they were judged
@@ -257,7 +257,7 @@ def kept_decision(gates: Sequence[GateResult], ledger: Ledger) -> GateDecision:
 
 
 def _warning(evidence: GateEvidence) -> str:
-    """Warn if single cases, or all changed cases, are certainly worse although no regression is shown."""
+    """Warn if single cases, or the changed cases as a whole, are certainly worse although no regression is shown."""
     known = [ruling.within for _, ruling in evidence.comparisons if ruling.within is not None]
     option = f"{evidence.option.replace('allow-undecided', 'gate')} no-new-failures"
     if broken := sorted({case for each in known for case in each.broken}):
@@ -269,7 +269,7 @@ def _warning(evidence: GateEvidence) -> str:
 
 
 def _missing(evidence: GateEvidence) -> tuple[str, str]:
-    """Return why so much is missing that the gate is undecided, or what is missing and allowed; the other is empty."""
+    """Return two texts, one of them empty: why too much is missing to decide, or what is missing but allowed."""
     parts, named, counts = [], list[str](), list[tuple[int, int]]()  # missing and planned
     most = max((ledger.planned for ledger in evidence.ledgers.values()), default=0)
     for name, ledger in evidence.ledgers.items():

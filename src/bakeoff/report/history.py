@@ -43,7 +43,7 @@ from bakeoff.stats.intervals import ALPHA, Interval
 from bakeoff.stats.series import SeriesChange, delay_of, mean_of, series_change
 from bakeoff.storage.run_folder import RunFolder
 
-_DROPS = (0.1, 0.2, 0.3, 0.5)  # the delay is stated for the first that would be found
+_DROPS = (0.1, 0.2, 0.3, 0.5)  # the delay is stated for the first drop that would be found
 _MAX_NAMED = 5
 
 RunState = Literal["baseline", "not worse", "worse", "recovered", "incomplete", "not comparable"]
@@ -91,7 +91,7 @@ class SubjectHistory(FrozenModel):
     runs: tuple[HistoryRun, ...]
     change: SeriesChange
     alpha: float
-    drop: float | None  # the smallest of some drops that further runs would find; None: none within 100 runs
+    drop: float | None  # the smallest drop that further runs would find; None: no drop within 100 runs
     delay: int | None  # so many of these are needed
     finding: str
 
@@ -110,7 +110,8 @@ class HistoryReport(FrozenModel):
 def in_order(sources: Iterable[Source]) -> list[SeriesRun]:
     """Return runs by their start, the oldest first.
 
-    Raises `UsageError` if a run has no known start, or if two have the same: they are one run, or have no order.
+    Raises `UsageError` if a run has no known start, or if two have the same, because then they are one run or cannot be
+    ordered.
     """
     found = list(sources)
     names = Counter(source.name for source in found)
@@ -164,7 +165,7 @@ def judge_history(
 
 
 def since_baseline(sources: Sequence[Source], baseline: Source | None) -> tuple[list[SeriesRun], int]:
-    """Return the baseline, which may be one of the runs, and those after it; also the number of those before it."""
+    """Return the baseline and the runs after it, oldest first, and the number of runs before it."""
     pinned = [] if baseline is None else [baseline.path.resolve()]
     others = [source for source in sources if source.path.resolve() not in pinned]
     runs = in_order([*others, baseline] if baseline is not None else others)
@@ -177,8 +178,8 @@ def series_evidence(
 ) -> tuple[list[SubjectHistory], GateEvidence]:
     """Judge every subject of the first run over all runs; return the findings, and the evidence for the gate.
 
-    Several subjects share the error rate. A run with other scorers or thresholds, without the subject, or with more
-    missing than is allowed is left out of the test, and leaves the gate undecided.
+    Several subjects share the error rate. A run is left out of the test if its scorers or thresholds differ, the
+    subject is absent, or too much is missing; then the gate is undecided.
     """
     specs = runs[0].source.plan.subjects
     names = [spec.name for spec in specs if not is_control(spec, bound=False)] or [spec.name for spec in specs]
@@ -204,7 +205,7 @@ class _Judged(NamedTuple):
 
 
 class _ReadRun(NamedTuple):
-    """A subject in one run, and why it cannot be judged there; None and an empty text if it can."""
+    """A subject in one run. If it cannot be judged there, `state` and `problem` say why."""
 
     run: SeriesRun
     arm: Arm | None
@@ -251,7 +252,7 @@ def _read(run: SeriesRun, subject: str, *, required: bool) -> _ReadRun:
 
 
 def _checked(one: _ReadRun, first: Arm, common: GateEvidence) -> _ReadRun:
-    """Return a run with the reason why it cannot be judged, if there is one."""
+    """Return a run, with the reason if it cannot be judged."""
     if one.arm is None:
         return one
     if differing := RunPair(first, one.arm).judged_differently:
@@ -267,7 +268,7 @@ def _key(key: CaseKey, *, known: bool) -> CaseKey:
 
 
 def _name(run: SeriesRun, arm: Arm) -> str:
-    """Return the name of a ledger, which is that of the whole run or of one subject."""
+    """Return the name of a ledger: that of the run, or of one subject in it."""
     return run.label if arm.circumstances.ledger else f"{visible(arm.spec.name, 80)} in {run.label}"
 
 
@@ -322,7 +323,7 @@ def _state(place: int, change: SeriesChange) -> RunState:
 def describe_history(report: HistoryReport, *, last: int | None = None) -> Report:
     """Describe a series: the decision of the gate, and a plot and a table of the runs of each subject.
 
-    With `last`, the table has only the baseline and so many of the last runs. All of them are judged nevertheless.
+    With `last`, the table shows only the baseline and that many of the last runs, but all runs are judged.
     """
     decided = report.state is not GateState.UNDECIDED
     several = len(report.subjects) > 1
@@ -358,7 +359,7 @@ def _overview(report: HistoryReport) -> Section:
 
 
 def _state_datum(state: RunState, note: str = "", *, decided: bool) -> Datum:
-    """Return the state of a run. While the gate is undecided, no run is shown to be no worse."""
+    """Return the state of a run for a table. `not worse` is shown as undecided while the gate is undecided."""
     if state == "not worse" and not decided:
         return Datum("undecided", tone="partial", note="not shown to be worse, but something is missing")
     return Datum(state, tone=_TONES[state], note=note)

@@ -79,7 +79,7 @@ class LeaderboardEntry(FrozenModel):
 
 
 class Board(FrozenModel):
-    """One set of cases; the subjects that were tried on it are ranked among themselves."""
+    """One set of cases, with a ranking of the subjects that were tried on it."""
 
     name: str  # of the plan of the latest run
     cases: int
@@ -105,7 +105,7 @@ class Leaderboard(FrozenModel):
 
 
 class NothingToRank(UsageError):
-    """No run has a scored trial of a subject, apart from controls."""
+    """Raised if no run has a scored trial of a subject, apart from controls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,10 +210,10 @@ def _board(latest: _Candidate, corrected_by: str | None, entries: Sequence[Leade
 
 
 def _comparable(runs: Sequence[_Candidate]) -> list[list[_Candidate]]:
-    """Return the runs whose scores mean the same, oldest first; those with the latest run come first.
+    """Group runs whose scores are comparable, oldest first; the group with the latest run comes first.
 
-    Cases, scorers, thresholds, judges and rules have to be the same. Where only the names of cases are known, track and
-    commit have to be the same too, and the scorers are taken to be those of the only board with these cases.
+    Cases, scorers, thresholds, judges and rules must be the same. Where only the names of cases are known, track and
+    commit must be the same too, and the scorers are taken to be those of the only board with these cases.
     """
     ordered = sorted(runs, key=lambda found: found.updated)
     ways: dict[frozenset[CaseKey], set[str]] = {}
@@ -248,7 +248,7 @@ def _likely_contents(runs: Iterable[_Candidate], origin: Origin) -> dict[str, Ca
 
 
 def _standings(runs: Sequence[_Candidate]) -> tuple[str | None, tuple[Standing, ...]]:
-    """Rank runs, by scores that labels correct if all have them from the judge that alone scored. Name that judge."""
+    """Rank runs. If labels correct the scores of all of them by one judge, rank by these and name the judge."""
     names = {name for run in runs for name in run.judgements.names}
     [judge] = names if len(names) == 1 else [""]
     found = {run.summary.subject: run.judgements for run in runs}
@@ -267,7 +267,7 @@ def _standings(runs: Sequence[_Candidate]) -> tuple[str | None, tuple[Standing, 
 
 
 def _ranked(runs: Sequence[_Candidate], board: int) -> tuple[str | None, list[LeaderboardEntry]]:
-    """Rank the subjects of runs of the same cases, which come oldest first. Name the judge that labels correct."""
+    """Rank the subjects of runs on the same cases, oldest first. Also name the judge that labels correct, if any."""
     histories: dict[str, list[_Candidate]] = {}
     for run in runs:
         histories.setdefault(run.summary.subject, []).append(run)
@@ -365,7 +365,7 @@ def describe_leaderboard(board: Leaderboard) -> Report:
 
 
 def _chapter(whole: Leaderboard, number: int) -> Iterator[Section]:
-    """Describe one board; its name is in the titles where there are several."""
+    """Describe one board. If there are several boards, its name is in the titles."""
     entries, board = whole.on_board(number), whole.boards[number - 1]
     plots = tradeoff_plots((entry.summary, entry.cost_interval, entry.time_interval) for entry in entries)
     unequal = what_was_lost_unequally(board.unequal_losses)
@@ -472,7 +472,7 @@ def _row(entry: LeaderboardEntry, *, split: bool) -> tuple[Value, ...]:
 
 
 def rank_cells(entry: LeaderboardEntry) -> tuple[Value, Value]:
-    """Return the rank of a subject, and the groups that it shares with others, as every leaderboard shows them."""
+    """Return a subject's rank, and the groups that it shares with other subjects, for a table."""
     standing = entry.standing
     groups = " ".join(map(letter, standing.groups)) or UNKNOWN
     return (
@@ -505,7 +505,7 @@ def _notes(entries: Sequence[LeaderboardEntry]) -> Iterator[Phrase]:
 
 
 def unfinished_notes(entries: Sequence[LeaderboardEntry]) -> Iterator[Phrase]:
-    """Report for each subject without a complete run how much of it counts."""
+    """Report, for each subject without a complete run, how much of its run counts."""
     for entry in entries:
         if entry.passed_over:
             runs = count_of(entry.passed_over, "later run lacks", "later runs lack")

@@ -1,4 +1,4 @@
-"""Write files for other people and programs: either completely or not at all."""
+"""Write files that others read: either completely or not at all."""
 
 import os
 import shutil

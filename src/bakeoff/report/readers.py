@@ -36,7 +36,7 @@ _FOREIGN_LOGS = EntryPoint("foreign-logs", "bakeoff.logs.reader:ForeignLogReader
 _MAX_WORDS = 5  # sandboxes or versions that are listed
 _MAX_REASON_LENGTH = 300
 _BREAKS = (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
-"""The errors that a parser raises on an unexpected file."""
+"""The errors that parsers raise on unexpected files."""
 
 
 class Description(FrozenModel):
@@ -55,15 +55,15 @@ class Circumstances(FrozenModel):
     versions: tuple[str, ...] = ()  # of bakeoff
     damaged: int = 0  # unreadable entries, which are not counted
     ended: bool = True  # False: a journal has no end, because its process was killed or still runs
-    planned: bool = True  # False: nothing tells what else was planned, as for a journal without its run folder
-    ledger: Ledger | None = None  # of the whole run, where it says what was planned
+    planned: bool = True  # False: it is unknown what else was planned, as for a journal without its run folder
+    ledger: Ledger | None = None  # of the whole run, if it recorded one
     gates: tuple[GateResult, ...] = ()  # that its command or session judged
 
     def ledger_of(self, plan: Plan, counted: Ledger) -> Ledger:
-        """Return what was planned and what became of it: as the run itself says it, or as counted from its records.
+        """Return the ledger that the run recorded, or the one counted from its records.
 
-        The plan of a pytest session that was killed does not tell what it would have run, and a line that cannot be
-        read may have held another result.
+        It is marked as incomplete for a pytest session that was killed, whose plan does not tell what it would have
+        run, and for a journal with an unreadable line, which may have held another result.
         """
         found = self.ledger or counted
         if plan.sparse and not (self.ledger or self.ended):
@@ -76,7 +76,7 @@ class Circumstances(FrozenModel):
         return found
 
     def state_of(self, plan: Plan, summary: Summary) -> Outcome | Literal["undecided"]:
-        """Return the verdict on a whole run: that of its gates, or of its trials. What lacks something never passes."""
+        """Return the verdict on a whole run: that of its gates, or of its trials. A run with gaps never passes."""
         decision = kept_decision(self.gates, self.ledger_of(plan, summary.ledger))
         if self.gates:
             return decision.state.value
@@ -103,15 +103,15 @@ class Reader(Protocol):
     def recognises(self, path: Path) -> bool:
         """Tell whether a path is of this kind, by its name or first bytes.
 
-        Paths of any other kind are given, too, and paths that do not exist. A damaged file of this kind is recognised,
-        so that reading it can report the damage.
+        It is also called for paths of other kinds, and for paths that do not exist. A damaged file of this kind is
+        recognised, so that reading it can report the damage.
         """
 
     def describe(self, path: Path) -> Description:
-        """Return the plan of the records. May raise any error of a parser; `Source` makes a sentence of it."""
+        """Return the plan of the records. May raise any error of a parser, which `Source` turns into a message."""
 
     def circumstances(self, path: Path) -> Circumstances:
-        """Return the conditions that were recorded; empty where the file has none."""
+        """Return the recorded conditions; they are empty if the file has none."""
 
     def read(self, path: Path) -> Iterator[Record]:
         """Yield the record that counts for each trial, in any order."""
@@ -149,7 +149,7 @@ class Source:
             return self.reader.circumstances(self.path)
 
     def records(self) -> Iterator[Record]:
-        """Yield at most one record per trial, all of trials in the plan.
+        """Yield at most one record for each trial of the plan.
 
         Raises `RunFolderError` if the file cannot be read, or if a foreign reader returns something else.
         """
@@ -163,7 +163,7 @@ class Source:
 class RecordsInMemory:
     """Read records that were computed rather than stored, such as those of one subject of a run.
 
-    `records` is called for each reading. The path of the source only names it.
+    `records` is called for each reading. The path of the source is used only as a name.
     """
 
     description: Description
@@ -224,7 +224,7 @@ class RunFolderReader:
     what = "a run folder (plan.json and journal.jsonl)"
 
     def recognises(self, path: Path) -> bool:
-        """Tell whether the folder has a plan; a run without any record has one, too."""
+        """Tell whether the folder has a plan, which even a run without any record has."""
         return (path / "plan.json").is_file()
 
     def describe(self, path: Path) -> Description:
@@ -244,7 +244,7 @@ class JournalReader:
     what = "a journal (.jsonl as bakeoff writes it)"
 
     def recognises(self, path: Path) -> bool:
-        """Tell whether it is a `.jsonl` file that begins as ours do. An empty one counts."""
+        """Tell whether a path is a `.jsonl` file that is empty or begins as our journals do."""
         if path.suffix != ".jsonl" or not path.is_file():
             return False
         with open_file(path) as file:
@@ -296,7 +296,7 @@ class InstalledReader:
         return str(getattr(self._reader, "what", f"whatever reader {self._point.name!r} knows"))
 
     def recognises(self, path: Path) -> bool:
-        """Ask the reader. An error in it becomes `problem`, and the answer is no."""
+        """Ask the reader. If it fails, keep the error in `problem` and return False."""
         try:
             return self._reader is not None and bool(self._reader.recognises(path))
         except (OSError, *_BREAKS) as error:
@@ -321,7 +321,7 @@ class InstalledReader:
 def known_readers() -> tuple[Reader, ...]:
     """Return all readers in the order in which they are asked: ours, those of packages, and that of foreign logs.
 
-    Only ours are imported yet. The variable BAKEOFF_NO_PLUGINS leaves out those of packages.
+    Readers of packages are not imported yet. The variable BAKEOFF_NO_PLUGINS leaves out those of packages.
     """
     points = () if os.environ.get("BAKEOFF_NO_PLUGINS") else entry_points(group=GROUP)
     installed = map(InstalledReader, sorted(points, key=lambda point: point.name))
@@ -347,7 +347,7 @@ def open_source(path: Path, readers: tuple[Reader, ...] | None = None) -> Source
 def find_source(results: Path, name: str, readers: tuple[Reader, ...] | None = None) -> Source:
     """Find a source by a path, the address of an object store, the name of a run under `results`, or `latest`.
 
-    A name that looks like a path is taken for one, so that the error names the missing file.
+    A name that looks like a path is treated as one, so that the error names the missing file.
     """
     if is_store_address(name):
         return Source(find_run(results, name).path, RunFolderReader())
@@ -380,7 +380,7 @@ def _circumstances(entries: Iterator[Entry]) -> Circumstances:
 
 
 def circumstances_at(last: Entry | None) -> Circumstances:
-    """Return what the last entry of a journal tells: whether its process ended, and the gates that it judged."""
+    """Return the conditions in the last entry of a journal: whether its process ended, and the gates that it judged."""
     if not isinstance(last, JournalMark) or last.kind != "end":
         return Circumstances(ended=False)
     try:

@@ -7,7 +7,7 @@ from bakeoff.record import Record, Score
 
 _MAX_TEXT_LENGTH = 300
 
-# What differs between two messages of one cause, each with the sign that stands for it.
+# The parts that vary between messages of one cause, each with the sign that replaces it.
 _VARYING = (
     (re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b", re.IGNORECASE), "ID"),
     (re.compile(r"'[^'\n]{1,200}'"), "'…'"),
@@ -21,7 +21,7 @@ _VARYING = (
 
 
 def why(record: Record) -> str:
-    """Return the failure of a trial, or else the reasons of the scores below 1 and then of those that are missing."""
+    """Return the failure of a trial, or else the reasons of scores below 1, followed by those of missing scores."""
     if record.failure:
         return shorten(f"{record.failure.type}: {record.failure.message}", _MAX_TEXT_LENGTH)
     told = [f"{one.name}: {one.reason}" if one.reason else f"{one.name} {one.value:.2f}" for one in _low(record)]
@@ -47,7 +47,7 @@ def failure_message(record: Record) -> str:
 
 
 def normalised(message: str) -> str:
-    """Return a message without what differs between two of one cause: numbers, ids, paths and quoted texts."""
+    """Return a message without the parts that vary between errors of one cause: numbers, ids, paths, quoted texts."""
     for varying, sign in _VARYING:
         message = varying.sub(sign, message)
     return " ".join(message.split())

@@ -64,7 +64,7 @@ class RunRecords:
         return tuple(spec for spec in specs if not self.is_control(spec)) or specs
 
     def is_control(self, spec: SubjectSpec) -> bool:
-        """Tell whether a subject tests the cases: by its kind, or because it was given hidden parts."""
+        """Tell whether a subject is a control: by its kind, or because it was given hidden parts."""
         return is_control(spec, bound=spec.name in self._bound)
 
     def verdicts(self, subject: str, case: str) -> list[Verdict]:
@@ -72,11 +72,11 @@ class RunRecords:
         return [_VERDICTS[numbers % len(_VERDICTS)] for numbers, _ in self._in_order(subject, case)]
 
     def case_verdict(self, subject: str, case: str) -> CaseVerdict:
-        """Return the verdict of a case over all its rounds; nothing is read for this."""
+        """Return the verdict of a case over all its rounds, without reading the records."""
         return self._cases.of(subject, case)
 
     def cases_of(self, subject: str) -> list[Case]:
-        """Return the cases that were due for a subject."""
+        """Return the cases of a subject: all of the plan or, if the plan is sparse, those that have records."""
         if not self.plan.sparse:
             return list(self.plan.cases)
         return [case for case in self.plan.cases if (subject, case.id) in self._places]
@@ -98,6 +98,6 @@ class RunRecords:
             yield from self.of_subject(subject.name)
 
     def _in_order(self, subject: str, case: str) -> list[tuple[int, int]]:
-        """Return a number that holds round and verdict, and the place, of each record of a case, round by round."""
+        """Return the packed round and verdict, and the file position, of each record of a case, in order of rounds."""
         packed = self._places.get((subject, case), ())
         return sorted(zip(packed[::2], packed[1::2], strict=True))

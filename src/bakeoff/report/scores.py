@@ -70,7 +70,7 @@ def unit_tests_datum(summary: SubjectSummary) -> Datum:
 
 
 def proven_note(known: Iterable[ProvenTests | None]) -> Iterator[str]:
-    """Yield how many of the tests behind scores are proven, where that is known of any."""
+    """Yield how many of the tests behind scores are proven, if that is known for any subject."""
     if found := max((each for each in known if each), key=lambda each: each.total, default=None):
         yield (
             f"{found}: a report that claims everything does not pass them."
@@ -125,7 +125,7 @@ def losses(summary: SubjectSummary) -> Datum:
 
 
 def score_plots(priced: tuple[Point, ...], timed: tuple[Point, ...], left_out: Sequence[str] = ()) -> Section | None:
-    """Plot scores against cost and time, each with its frontier; the lead names the controls that are left out."""
+    """Plot scores against cost and time, each with its frontier. The lead names controls that are left out."""
     score = Axis("score", "percent")
     plots = (
         Plot("Score and cost", Axis("cost of a trial", "usd"), score, frontier(priced)),
@@ -156,7 +156,7 @@ def tradeoff_plots(
 ) -> Section | None:
     """Plot the scores of subjects, each with the intervals of its cost and time.
 
-    Controls take no time and no money, and would squeeze the others into a corner.
+    Controls are left out: they cost neither time nor money, and would compress the scale for the others.
     """
     everyone = list(subjects)
     known = [row for row in everyone if not row[0].control]

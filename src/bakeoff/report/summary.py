@@ -52,7 +52,7 @@ def lost_reason(record: Record) -> str:
 
 
 def error_line(failure: Failure) -> str:
-    """Return the error of a subject in one line: of a traceback, only the end."""
+    """Return the error of a subject in one line; of a traceback, return only the end."""
     before, _, traced = failure.message.strip().partition(_TRACEBACK)
     message = (before + traced.rpartition("\n")[2]).partition("\n")[0]
     said = message if failure.type == "SubjectError" else f"{failure.type}: {message}".removesuffix(": ")
@@ -60,16 +60,16 @@ def error_line(failure: Failure) -> str:
 
 
 def is_control(spec: SubjectSpec, *, bound: bool) -> bool:
-    """Tell whether a subject tests the cases; `bound` means that it was given their hidden parts.
+    """Tell whether a subject is a control, which tests the cases; `bound` means that it was given their hidden parts.
 
-    The options of a subject that was imported from a file of ours have the kind that it had in the run.
+    A subject imported from one of our files has the kind that it had in the run among its options.
     """
     file = spec.options.get("bakeoff") if spec.kind == "recorded" else None
     return bound or (file.get("kind") if isinstance(file, dict) else spec.kind) in CONTROLS
 
 
 def losses_of(subjects: "Iterable[SubjectSummary]") -> dict[str, Losses]:
-    """Return the finished trials of each subject, and how many of them were lost in ways that it might cause.
+    """Return the numbers of each subject's finished trials, and of those lost in ways that it might have caused.
 
     Controls are left out, because they are not compared.
     """
@@ -112,13 +112,13 @@ class SubjectSummary(FrozenModel):
     tests: TestShares | None = None  # where a share of the tests was hidden from the subjects
     visible_score: float | None = None  # the share of the visible tests that passed
     hidden_score: float | None = None
-    hidden_difference: float | None = None  # visible minus hidden: what hard-coded answers gain
+    hidden_difference: float | None = None  # visible minus hidden: the gain of hard-coded answers
     by_round: tuple[float | None, ...] = ()  # the mean over the cases of each round; empty where there are too many
     losses: tuple[Loss, ...] = ()  # the most frequent reasons of lost trials
     same_error: str | None = None  # the error of the subject that ended every finished trial
     not_needed: int = 0  # trials that were not run because every comparison of the subject was decided
     lost_by: dict[Missing, int] = {}  # lost trials by what kept them from a result
-    shards: ShardsHere | None = None  # the parts of a plan that ran apart which are here; None: it is whole
+    shards: ShardsHere | None = None  # the shards of a plan that are present; None: it was not split
     pass_at_k: PassK | None = None  # one of all rounds passes; over the cases of which no round was lost
     pass_hat_k: PassK | None = None  # all rounds pass
     costs: AmountsByUnit = Field(default={}, exclude=True)  # of all trials whose cost is known
@@ -136,7 +136,7 @@ class SubjectSummary(FrozenModel):
 
     @property
     def ledger(self) -> Ledger:
-        """Return what was planned for this subject, and what became of it."""
+        """Return what was planned for this subject, and how much of it passed, failed or is missing."""
         count = self.verdicts.get
         return Ledger(
             planned=self.planned,
@@ -156,7 +156,7 @@ class SubjectSummary(FrozenModel):
 
     @property
     def time_interval(self) -> Interval | None:
-        """Return the interval of the mean time of a scored trial, or None as for the cost."""
+        """Return the interval of the mean time of a scored trial; None if nothing varies or there is only one case."""
         return _amount_interval(self.times)
 
     @property
@@ -171,7 +171,7 @@ class SubjectSummary(FrozenModel):
 
 
 def _amount_interval(amounts: AmountsByUnit) -> Interval | None:
-    """Return the interval of a mean. Trials of a case are not independent: cases or clusters are the units."""
+    """Return the interval of a mean. The units are cases or clusters, as trials of one case are not independent."""
     return amount_interval([count for count, _ in amounts.values()], [total for _, total in amounts.values()])
 
 
@@ -228,12 +228,12 @@ class Summary(FrozenModel):
 
     @property
     def ledger(self) -> Ledger:
-        """Return what was planned for all subjects that are judged, and what became of it."""
+        """Return what was planned for all judged subjects, and how much of it passed, failed or is missing."""
         return Ledger.total(subject.ledger for subject in self.judged)
 
     @property
     def gated_ledger(self) -> Ledger:
-        """Return the ledger of a gate on this run: a merge lacks other shards, the run of one shard does not."""
+        """Return the ledger for the gate of this run: a merge counts missing shards, the run of one shard does not."""
         return self.ledger if self.merged else self.ledger.of_its_shard
 
     @property
@@ -258,7 +258,7 @@ class Summary(FrozenModel):
 
     @property
     def ended(self) -> bool:
-        """Tell whether nothing is left to run or to run again."""
+        """Tell whether no trial is left to run or to retry."""
         return self.complete and not any(subject.missing for subject in self.subjects)
 
     @property
@@ -268,7 +268,7 @@ class Summary(FrozenModel):
 
     @property
     def only_controls(self) -> bool:
-        """Tell whether no subject is judged: all of them test the cases."""
+        """Tell whether all subjects are controls, so that none is judged."""
         return all(subject.control for subject in self.subjects)
 
     @property
@@ -280,7 +280,7 @@ class Summary(FrozenModel):
     def outcome(self) -> Outcome:
         """Return the verdict on the whole run, by the rule of the exit codes. A run of controls alone has none.
 
-        A run whose trials were not all tried has no exit code yet: it can be resumed.
+        A run in which trials are still to be run is incomplete even if others failed, because it can be resumed.
         """
         if not self.complete and any(subject.missing for subject in self.subjects):
             return "incomplete"
@@ -304,7 +304,7 @@ class Summary(FrozenModel):
 class CaseVerdicts:
     """Collect rounds by subject and case, and derive the verdict and the score of each case.
 
-    Every round must pass where a case has no rule of its own. With `ruled_only`, such cases are not collected: their
+    If a case has no rule of its own, every round must pass. With `ruled_only`, such cases are not collected: their
     trials are judged one by one.
     """
 
@@ -338,7 +338,7 @@ class CaseVerdicts:
                 yield case, self.of(subject, case).verdict, case_values(rule, rounds)
 
     def passed(self, record: Record) -> bool:
-        """Tell whether the case of a record passed as a whole, whatever became of this round."""
+        """Tell whether the case of a record passed as a whole, even if this round did not."""
         return self.of(record.subject, record.case).ok
 
 
@@ -393,7 +393,7 @@ class _Tally:
         return next(iter(self.errors.values())) if every else None
 
     def add(self, record: Record, place: int, *, alone: bool) -> None:
-        """Count a trial; `alone` says that it is judged by itself, not with the other rounds of its case."""
+        """Count a trial. If `alone`, it is judged on its own, and not with the other rounds of its case."""
         verdict, value = record.verdict, record.value
         self.verdicts[verdict] += 1
         if (kind := missing_kind(record)) is not None:
@@ -578,7 +578,7 @@ class RunTally:
 
 
 def _shards_of(plan: Plan) -> ShardsHere | None:
-    """Return the shards of a plan that are here, or None if it is whole. Shards without cases count as here."""
+    """Return the shards of a plan that are present, or None if it was not split. Shards without cases are present."""
     if (shard := plan.shard) is None:
         return None
     empty = range(len(shard.numbers_with_cases) + 1, shard.of + 1)

@@ -74,7 +74,7 @@ def lint_blocks(report: LintReport, *, notes: bool = True) -> Iterator[Block]:
 
 
 def _what(finding: LintFinding) -> Words:
-    """Return what was found. The reason why a server cannot be used is not cut like a quote."""
+    """Return the text of a finding. The reason why a server cannot be used is not shortened like a quote."""
     whole = finding.rule == "server-unusable"
     return visible(" ".join(finding.what.split()), _MAX_REASON_LENGTH) if whole else Quote(finding.what)
 
@@ -101,7 +101,7 @@ def change_blocks(found: Sequence[ToolChange]) -> Iterator[Block]:
 
 
 def listed_changes(found: Sequence[ToolChange]) -> Iterator[Block]:
-    """Describe changes, if there are any: a table, and the words of changed descriptions."""
+    """Describe changes by a table and by the words of changed descriptions; nothing if there are no changes."""
     if not found:
         return
     # A row for each change, and one row for a change that many places have alike.
@@ -125,7 +125,7 @@ def listed_changes(found: Sequence[ToolChange]) -> Iterator[Block]:
 
 
 def text_diff(before: str, after: str) -> str:
-    """Return the lines of two texts with `-` and `+` before those that differ."""
+    """Return a diff of two texts with all of their lines."""
     # Unlike `ndiff`, this takes no time to speak of for long texts that have nothing in common.
     marked = difflib.unified_diff(_folded(before), _folded(after), n=_WHOLE_TEXT, lineterm="")
     return "\n".join(f"{line[0]} {line[1:]}" for line in islice(marked, 3, None))

@@ -1,4 +1,4 @@
-"""Score with code of others: a function of the user, or the evaluators of other packages.
+"""Score with other code: a function of the user, or the evaluators of other packages.
 
 Evaluators of pydantic-evals, metrics of DeepEval and scorers of autoevals are recognised by the names of their classes,
 and their packages are imported only when one is used. An error that they raise is recorded as the grader's failure.
@@ -183,7 +183,7 @@ async def _measured(metric: Any, test_case: Any) -> Any:
 
 
 def _quiet(method: Callable[..., Any]) -> dict[str, bool]:
-    """Return the options that turn off the metric's progress bar, which would disturb ours."""
+    """Return the options that turn off the metric's progress bar, which would disturb our progress display."""
     return {"_show_indicator": False} if "_show_indicator" in inspect.signature(method).parameters else {}
 
 

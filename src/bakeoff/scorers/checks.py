@@ -160,7 +160,7 @@ def _contains_json(output: str, check: Check) -> str | None:
 
 
 def _misfit(value: Any, schema: JsonValue) -> str | None:
-    """Return how a value does not fit a schema."""
+    """Return how a value violates a schema, or None if it fits."""
     if not isinstance(schema, dict):
         return None
     from jsonschema.exceptions import ValidationError

@@ -97,7 +97,7 @@ def _last_line(done: CommandResult) -> str:
 
 
 def _output(done: CommandResult) -> str:
-    """Return both streams. A stream may be cut in the middle of a key; the mark lets redaction still recognise it."""
+    """Return both streams. A mark shows where a stream was cut, so that a key that was cut is still redacted."""
     cut = CUT if done.stop == "output" else ""
     texts = [stream.decode(errors="replace") for stream in (done.stdout, done.stderr) if stream]
     return "".join(text + cut for text in texts)

@@ -1,4 +1,4 @@
-"""Read scorers that a file names: a kind with its options, checked and built, each problem with its place."""
+"""Read, check and build the scorers that a file names by kind and options. Problems name their place."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -46,7 +46,7 @@ class ScorerEntry(FrozenModel):
 ScorerEntries = Annotated[
     tuple[ScorerEntry, ...], BeforeValidator(lambda value: value if isinstance(value, list | tuple) else [value])
 ]
-"""The scorers of a file or a case: a list, or one alone."""
+"""The scorers of a file or a case: a list, or a single one."""
 
 
 _NEEDS_HIDDEN_FILES = "command"
@@ -73,7 +73,7 @@ _SMALL_JUDGE = (
 
 
 class ScorerReader:
-    """Read scorers of one file. Each distinct one is built once; problems are added to a list."""
+    """Read the scorers of one file. Each distinct scorer is built once; problems are added to a list."""
 
     def __init__(self, judge: str | None, models: list[str], problems: list[str]) -> None:
         self.built: dict[str, Scorer] = {}
@@ -85,7 +85,7 @@ class ScorerReader:
     ) -> tuple[ScorerSpec, ...]:
         """Return the specs of the scorers at a key, which holds a list or a single one.
 
-        Scorers in data (`is_data`) must not name code or models, because nobody reads each row before it is used.
+        Scorers in data (`is_data`) must not name code or models, because nobody reviews every row before it is used.
         """
         specs: list[ScorerSpec] = []
         names: dict[str, int] = {}
@@ -146,7 +146,7 @@ class ScorerReader:
         return None
 
     def _build(self, spec: ScorerSpec, placed: PlacedYaml, place: Key) -> None:
-        """Build a scorer, which checks what a model of its options cannot."""
+        """Build a scorer, which checks more than the model of its options can."""
         if spec.digest not in self.built:
             scorer = self.built[spec.digest] = scorer_kinds()[spec.kind].build(spec)
             if isinstance(scorer, ModelJudge):

@@ -1,4 +1,4 @@
-"""Tell whether a scorer is the same as in another run: by its options and, if it is the user's own, by its code."""
+"""Tell whether a scorer is the same as in another run, by its options and, for the user's own scorers, its code."""
 
 import dis
 import os
@@ -28,7 +28,7 @@ def scorer_digest(scorer: Any) -> str:
 
 
 def _described(value: Any, inside: frozenset[int]) -> Any:
-    """Return a value as JSON. `inside` has the ids of the objects that it is a part of."""
+    """Return a description of a value as JSON. `inside` has the ids of the objects that contain the value."""
     if isinstance(value, str):
         is_machines = len(value) >= _MIN_SECRET_LENGTH and value in os.environ.values()
         return "" if is_machines else value.replace(os.getcwd(), ".")  # noqa: PTH109 - a part of a text
@@ -84,7 +84,7 @@ def _is_of_others(value: Any) -> bool:
 
 
 def _parts(function: FunctionType) -> Iterator[Any]:
-    """Yield the code of a function and the values that it uses: defaults, of functions around it, and globals.
+    """Yield the code of a function and the values that it uses: defaults, variables of outer functions, globals.
 
     Globals that can change do not count: scorers keep their state there.
     """
@@ -99,7 +99,7 @@ def _parts(function: FunctionType) -> Iterator[Any]:
 
 
 def _names(code: CodeType) -> set[str]:
-    """Return the names of globals that a function and those inside of it read."""
+    """Return the names of globals that a function, or a function inside it, reads."""
     inner = (each for each in code.co_consts if isinstance(each, CodeType))
     own = {each.argval for each in dis.get_instructions(code) if each.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
     return own.union(*map(_names, inner))

@@ -124,7 +124,7 @@ class Factuality(_ChoosingJudge, ComparingScorer):
     name: str = "factuality"
 
     def check(self, case: Case) -> str | None:
-        """Refuse an expected answer without text, with which a judge could not compare anything."""
+        """Refuse an expected answer without text, because there would be nothing to compare with."""
         return _BLANK if _is_blank(case.expected_answer) else None
 
     async def compare(self, given: ScoreInput) -> Score:
@@ -136,7 +136,7 @@ class Factuality(_ChoosingJudge, ComparingScorer):
 @scorer("refusal")
 @dataclass(frozen=True, kw_only=True)
 class Refusal(_ChoosingJudge):
-    """Asks a model whether the output is a refusal, and scores 1 where it is as it should be.
+    """Asks a model whether the output is a refusal, and scores 1 if that is as expected.
 
     The row's `refuse` says whether the answer should be a refusal, or else `refuse` of the scorer. A refusal that the
     provider reports as such needs no judge.
@@ -189,7 +189,7 @@ class Preference(ModelScorer):
             raise UsageError(f"scorer {self.name!r}: the criteria are empty: say what makes an answer better")
 
     def can_score(self, case: Case) -> bool:
-        """Return True if there is another answer to compare with."""
+        """Return True if there is another answer to compare the output with."""
         return self.over != "expected" or case.expected_answer is not None
 
     async def __call__(self, given: ScoreInput) -> Score:
@@ -200,7 +200,7 @@ class Preference(ModelScorer):
         return self.score(verdicts)
 
     async def compared(self, given: ScoreInput, question: str, one: str, other: str) -> list[JudgeVerdict]:
-        """Return a verdict for each repeat, which has asked in both orders."""
+        """Return a verdict for each repeat, in which the judge was asked in both orders."""
         from bakeoff.scorers.judging import Question
 
         prompt = (self.prompt or _ASKED["preference"]).replace("{criteria}", self.criteria)
@@ -212,7 +212,7 @@ class Preference(ModelScorer):
 
 
 def _combined(straight: str, swapped: str) -> JudgeVerdict:
-    """Return one verdict of two orders. If they disagree, the position decided, and nothing is preferred."""
+    """Combine the verdicts of both orders. If they disagree, the position decided, and neither answer is preferred."""
     from bakeoff.scorers.judging import UnreadableVerdict, read_answer
 
     read: list[Any] = []
@@ -242,7 +242,7 @@ async def select_best(
         answers: by name, such as those of several models.
         criteria: what makes an answer better.
         question: what was asked.
-        settings: as of `Preference`.
+        settings: as for `Preference`.
     """
     from bakeoff.scorers.judge import current_input
 
@@ -265,7 +265,7 @@ _WRAPPED = "answer"  # the field of an answer that is not an object
 
 
 class JudgeSettings(TypedDict, total=False):
-    """The settings of a judge that is asked, as of `Judge`."""
+    """The settings of the judge for `ask_judge`. They are those of `Judge`."""
 
     model: str | None
     temperature: float | None
@@ -299,7 +299,7 @@ async def ask_judge(
         schema: the type of the answer, such as `bool`, a dataclass or a pydantic model; or a JSON schema.
         texts: the texts to judge, by names that the prompt may use. They stand between marks that their authors cannot
             know. A list is shown as numbered texts.
-        settings: model, temperature, max_tokens, longest and same_model, as of `Judge`.
+        settings: model, temperature, max_tokens, longest and same_model, as for `Judge`.
     """
     if not prompt.strip():
         raise UsageError("ask_judge: the prompt is empty: say what the judge is asked")
@@ -331,7 +331,7 @@ async def ask_judge(
 
 
 def current_input() -> ScoreInput:
-    """Return the input that is scored now; outside of a scorer, an empty one."""
+    """Return the input that is being scored; outside of a scorer, an empty one."""
     scoring = SCORING.get()
     if scoring is None:
         return ScoreInput.of()
@@ -342,7 +342,7 @@ def current_input() -> ScoreInput:
 
 
 def _read_schema(schema: Any) -> "tuple[dict[str, Any], TypeAdapter[Any] | None, bool]":
-    """Return the schema of an object, a function to read the answer, and whether the answer is one field of it."""
+    """Return the schema of an object, an adapter for the answer, and whether the answer is its only field."""
     from jsonschema.exceptions import SchemaError  # type: ignore[import-untyped]
     from jsonschema.validators import validator_for  # type: ignore[import-untyped]
 

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from bakeoff.scorers.model_judge import ModelScorer
 
 Asker: TypeAlias = "ModelScorer | CallGrader"
-"""A scorer that asks a model: it has the access to its provider, and the settings of each call."""
+"""A scorer that asks a model, with access to the provider and the settings of each call."""
 
 _PROFILED = {"anthropic": "anthropic", "openrouter": "openrouter", "gateway": "vercel"}
-"""Providers of models with and without schemas, with their names in pydantic-ai."""
+"""Providers of models of which some support schemas and some do not, with their names in pydantic-ai."""
 
 # Small models do not know when to stop.
 _EMBEDDED_TOKENS = 600
@@ -45,12 +45,12 @@ _FORM = PROMPTS["form"]
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Ask a judge in our own words. The texts of others, between marks, are not part of the question."""
+    """A question to a judge in our own words. The judged texts are given between marks, and are not part of it."""
 
     prompt: str
     schema: Mapping[str, Any]  # of the answer
     reply: str = ""  # says what the answer must be; by default, the schema does
-    about: str = "texts"  # what is judged
+    about: str = "texts"  # names the judged texts
     longest: int = 20_000  # characters of each text
 
     def messages(self, texts: Mapping[str, str], repeat: int = 0) -> list[ModelMessage]:
@@ -66,7 +66,7 @@ class Question:
 
 
 def choice_question(criteria: str, choices: Mapping[str, str], longest: int, prompt: str | None = None) -> Question:
-    """Return the question which statement about an answer is true; `choices` are the statements by their letters."""
+    """Return a question that asks which statement about an answer is true; `choices` has the statements by letter."""
     listed = "\n".join(f"{letter}: {text}" for letter, text in choices.items())
     # The criteria come last, so that they are left alone if they mention the choices.
     asked = (prompt or _FORM["choose"]).replace("{choices}", listed).replace("{criteria}", criteria)
@@ -77,7 +77,7 @@ def choice_question(criteria: str, choices: Mapping[str, str], longest: int, pro
 
 
 class UnreadableVerdict(GraderError):
-    """A judge's answer does not fit the schema that it was given."""
+    """Raised if a judge's answer does not fit the schema."""
 
 
 def access_to(model: str, environment: Mapping[str, str]) -> ProviderAccess:
@@ -88,7 +88,7 @@ def access_to(model: str, environment: Mapping[str, str]) -> ProviderAccess:
 
 
 def preload(access: ProviderAccess) -> None:
-    """Import whatever asking this judge imports."""
+    """Import the modules that are needed to ask this judge."""
     import genai_prices.data  # noqa: F401 - its usage is priced
     import jsonschema.validators  # type: ignore[import-untyped]  # noqa: F401 - its answers are checked
 
@@ -134,7 +134,7 @@ async def ask(judge: Asker, given: ScoreInput, question: Question, texts: Mappin
 
 @asynccontextmanager
 async def _opened(judge: Asker, given: ScoreInput) -> AsyncIterator[OpenProvider | None]:
-    """Yield the provider that the run has opened, or open it once when scoring outside a run."""
+    """Yield the provider that the run has opened. Outside of a run, open it for this call."""
     if judge.only_recordings:
         yield None
     elif judge.access.key in given.resources:
@@ -148,7 +148,7 @@ async def _opened(judge: Asker, given: ScoreInput) -> AsyncIterator[OpenProvider
 
 
 def parameters_for(access: ProviderAccess, question: Question) -> ModelRequestParameters:
-    """Return the request parameters, with the schema where the model is known to support one."""
+    """Return the request parameters, with the schema if the model is known to support schemas."""
     if not _keeps_to_schemas(access):
         return ModelRequestParameters()
     schema = dict(question.schema)
@@ -159,7 +159,7 @@ def parameters_for(access: ProviderAccess, question: Question) -> ModelRequestPa
 
 
 def _bounded(schema: Any, longest: int = _EMBEDDED_LENGTH) -> Any:
-    """Return the schema with bounds of texts and lists."""
+    """Return the schema with limits on the lengths of texts and lists."""
     if isinstance(schema, list):
         return [_bounded(item, longest) for item in schema]
     if not isinstance(schema, dict):
@@ -172,7 +172,7 @@ def _bounded(schema: Any, longest: int = _EMBEDDED_LENGTH) -> Any:
 
 
 def _keeps_to_schemas(access: ProviderAccess) -> bool:
-    """Decide by names alone, because recordings must be found without the provider."""
+    """Tell whether the model supports schemas, by names alone: recordings must be found without the provider."""
     provider = access.provider
     if provider.wire in ("scripted", "custom") or provider.name == "deepseek":
         return False
@@ -204,7 +204,7 @@ def read_answer(said: str, schema: Mapping[str, Any]) -> JsonValue:
 
 
 def read_choice(said: str, letters: Container[str]) -> tuple[str, str]:
-    """Return the chosen letter and the rationale. Models that know no schema may write `b.` for `B`."""
+    """Return the chosen letter and the rationale. Models without support for schemas may write `b.` for `B`."""
     answer: Any = read_answer(said, {"type": "object", "required": ["choice"]})
     choice = answer["choice"]
     letter = choice.strip().rstrip(".:").upper() if isinstance(choice, str) else ""
@@ -237,7 +237,7 @@ _UNSEEN = re.compile(
 
 
 def neutral(text: str) -> str:
-    """Return the text with everything that looks like a mark of ours or of a chat format replaced by look-alikes."""
+    """Return the text with look-alikes for everything that resembles our marks or those of a chat format."""
     return _MARKS.sub(lambda found: found[0].translate(_HARMLESS), _UNSEEN.sub("", text))
 
 

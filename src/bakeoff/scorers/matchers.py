@@ -67,7 +67,7 @@ class Matcher(FrozenModel):
 
     @property
     def is_open(self) -> bool:
-        """Return True if there is nothing to compare with. A `value` of null is something."""
+        """Return True if there is nothing to compare with. A `value` of null is something to compare with."""
         return "value" not in self.model_fields_set and self.oneOf is None and self.regex is None
 
 
@@ -106,7 +106,7 @@ def matcher_problems(expected: JsonValue, place: Key = ()) -> list[tuple[Key, st
 
 
 def _misspelt(expected: JsonValue) -> list[tuple[str, str]]:
-    """Return the keys of an object that is a matcher but for misspelt keys."""
+    """Return each misspelt key, with a message, of an object that would otherwise be a matcher."""
     if not isinstance(expected, dict) or not expected.keys() & _KEYS:
         return []
     near = {name: get_close_matches(name, _KEYS - {"value"}, n=1, cutoff=0.75) for name in expected.keys() - _KEYS}
@@ -157,7 +157,7 @@ async def parameter_differences(
     literal: bool = False,
     extra_allowed: bool = False,
 ) -> list[str]:
-    """Return a sentence for each place where an object, such as the parameters of a call, differs from the expected.
+    """Return a sentence for each difference of an object, such as the parameters of a call, from the expected one.
 
     The object itself is never a matcher: its names belong to the tool. The arguments are those of `value_differences`.
     """

@@ -20,7 +20,7 @@ from bakeoff.scorers.values import a_few
 @scorer("latency", main="max_ms")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Latency(ConfigurableScorer):
-    """Scores 1 when the attempt took at most `max_ms` milliseconds, without waiting for a provider's queue."""
+    """Scores 1 when the attempt took at most `max_ms` milliseconds; waits for a provider's queue do not count."""
 
     max_ms: PositiveFloat
     name: str = "latency"
@@ -66,12 +66,12 @@ class Span(FrozenModel):
 def spans_of(given: ScoreInput, pattern: str = "*", *, failed: bool | None = None) -> tuple[Span, ...]:
     """Return the spans that the application made for a case, in the order of their starts.
 
-    They are collected for suites with a scorer `Spans`; raises GraderError where they were not.
+    They are collected for suites with a scorer `Spans`. Raises GraderError if they were not collected.
 
     Args:
-        given: What a scorer is given.
-        pattern: Of the names, such as `execute_tool *` for the calls of tools.
-        failed: True for those with an error alone, False for those without.
+        given: The input of the scorer.
+        pattern: A pattern of names, such as `execute_tool *` for the calls of tools.
+        failed: True for only the spans with an error, False for only those without.
     """
     spans = (Span.model_validate(span) for span in _collected(given)["spans"])
     named = (span for span in spans if fnmatchcase(span.name, pattern))

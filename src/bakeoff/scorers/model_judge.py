@@ -1,4 +1,4 @@
-"""Share among all scorers that ask a model: what it is shown, its settings, and how verdicts become a score."""
+"""Provide what all scorers that ask a model share: the texts to show, the settings, and scores from verdicts."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 PROMPTS = data_beside(__file__, "prompts.toml")
-"""What judges are asked, by scorer."""
+"""The prompts for judges, by scorer."""
 
 Shown: TypeAlias = Literal["context", "tool_calls", "transcript"]
 
@@ -82,7 +82,7 @@ def context_of(given: ScoreInput) -> list[str]:
 
 
 def only_in_row(given: ScoreInput, texts: Mapping[str, str]) -> dict[str, str]:
-    """Return the shown passages and turns that no record holds, because they stand in a row of Python."""
+    """Return the shown passages and turns that no record holds, because they come from a row in Python code."""
     held = given.transcript.metadata
     missing = (*(() if CONTEXT in held else ("passage ",)), *(() if MESSAGES in held else ("turn ",)))
     return {name: text for name, text in texts.items() if name.startswith(missing)}
@@ -139,7 +139,7 @@ def _transcript(given: ScoreInput) -> dict[str, str]:
         for part in step.parts:
             if isinstance(part, ToolCall):
                 lines.append(f"[{number}] called {_call_text(part)}")
-            elif isinstance(part, Text):  # what a model thought is not what it said
+            elif isinstance(part, Text):  # reasoning is not part of the answer
                 lines.append(f"[{number}] said {part.text}")
     return {"transcript": "\n".join(lines) or "(nothing but the answer)"}
 
@@ -169,7 +169,7 @@ class JudgeVerdict:
 
 
 def unreadable(said: str) -> JudgeVerdict:
-    """Return the verdict for an answer that does not have the form that was asked for."""
+    """Return the verdict for an answer that is not in the required form."""
     return JudgeVerdict(said, reason=f"the judge's verdict cannot be read: {said[:200]!r}", problem=True)
 
 
@@ -183,7 +183,7 @@ class ModelScorer(ConfigurableScorer):
     temperature: NonNegativeFloat | None = 0.0  # None leaves it to the provider
     max_tokens: PositiveInt | None = None
     longest: PositiveInt = 20_000  # characters of each text that are shown to the judge
-    prompt: str | None = None  # replaces ours; what the answer must be, and the rules about marks, are always added
+    prompt: str | None = None  # replaces ours; the form of the answer and the rules about marks are always added
     name: str = "judge"
     only_recordings: bool = field(default=False, repr=False)
 
@@ -283,7 +283,7 @@ class AskingScorer(ModelScorer, ABC):
     def texts(self, given: ScoreInput) -> dict[str, str]:
         """Return the texts that are shown, by their names; a missing reference is left out.
 
-        Raise GraderError if the case lacks another one.
+        Raise GraderError if the case lacks any other text.
         """
         values = {"question": given.input, "reference": given.expected, "answer": given.output}
         found: dict[str, str] = {}
@@ -303,7 +303,7 @@ class AskingScorer(ModelScorer, ABC):
         """Return the verdict for an answer that fits the schema."""
 
     def unscored(self, given: ScoreInput) -> str | None:  # noqa: ARG002 - most score every case
-        """Say why a case cannot be scored, without asking anybody."""
+        """Say why a case cannot be scored, without asking the judge."""
         return None
 
     async def __call__(self, given: ScoreInput) -> Score:

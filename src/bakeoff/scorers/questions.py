@@ -1,6 +1,6 @@
 """Ask a judge several questions: about an answer's passages, about a whole conversation, or those of a `rubric`.
 
-A conversation is what the task returned as messages, the row's `messages`, or an input of messages with its answer.
+A conversation is the messages that the task returned, the row's `messages`, or an input of messages with its answer.
 """
 
 import re
@@ -94,7 +94,7 @@ def _passages(texts: Mapping[str, str]) -> dict[str, str]:
 
 
 def average_precision(useful: Sequence[bool]) -> float:
-    """Return the mean, over the useful passages, of the share of useful ones up to each; 0 if none is useful."""
+    """Return the mean, over the useful passages, of the precision up to each of them; 0 if none is useful."""
     found = 0
     precisions = []
     for rank, one in enumerate(useful, 1):
@@ -116,7 +116,7 @@ def _conversation(given: ScoreInput) -> dict[str, str]:
 
 @dataclass(frozen=True, kw_only=True)
 class _TurnScorer(AskingScorer):
-    """Has the judge look at each turn of the assistant, and scores the share of good ones."""
+    """Lets the judge rate each turn of the assistant, and scores the share of good turns."""
 
     GOOD: ClassVar[str]
 

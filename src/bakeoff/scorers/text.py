@@ -39,7 +39,7 @@ def search(pattern: re.Pattern[str], text: str, seconds: float) -> bool:
 
 
 async def is_found(pattern: re.Pattern[str], text: str, seconds: float) -> bool | None:
-    """Do the same without blocking the event loop; return None when the search takes too long."""
+    """Search as `search` does, without blocking the event loop; return None if the search takes too long."""
     if not _REPETITIONS & set(pattern.pattern):
         return pattern.search(text) is not None
     try:
@@ -72,7 +72,7 @@ DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 def json_in(text: str) -> Iterator[Any]:
-    """Yield every complete JSON object or list between other words, but not the values inside one."""
+    """Yield every complete JSON object or list in a text, but not the values inside one."""
     end = 0
     for found in islice(re.finditer(r"[\[{]", text), _MAX_STARTS):
         if found.start() >= end:
@@ -96,7 +96,7 @@ class _TextScorer(ComparingScorer):
     strip: bool = True
 
     def normal(self, value: Any) -> str:
-        """Return a value as the text that is compared: without outer white space and case, if so asked."""
+        """Return a value as the text that is compared: without outer white space and case, if the options say so."""
         text = as_text(value)
         text = text.strip() if self.strip else text
         return text.casefold() if self.ignore_case else text

@@ -1,4 +1,4 @@
-"""Check the tools that were called, and the way to an answer: `tool_calls` and `trajectory`."""
+"""Check the called tools, and the path to an answer: `tool_calls` and `trajectory`."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ Params: TypeAlias = Annotated[Literal["strict", "fuzzy", "matchers"] | Callable[
 """How arguments are compared: a name, or a function of the expected and the actual arguments."""
 
 CallTable: TypeAlias = Sequence[Sequence[str | None]]
-"""How each made call, in columns, differs from each expected one, in rows; None where it does not."""
+"""The difference of each call, by column, to each expected call, by row; None where they match."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +258,7 @@ class Trajectory(ConfigurableScorer):
 
 
 def steps_of(transcript: Transcript) -> int | None:
-    """Return how often the model was asked; None if nothing tells, as where a result holds only the tool calls."""
+    """Return how often the model was asked; None if that is unknown, as for a result that holds only tool calls."""
     if transcript.usage.requests:
         return transcript.usage.requests
     return len(transcript.steps) if len(transcript.steps) > 1 else None

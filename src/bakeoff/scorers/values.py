@@ -103,7 +103,7 @@ class ValueComparison:
     slow: set[str] = field(default_factory=set)  # patterns that took longer; they are not searched for again
 
     def difference(self, expected: Any, actual: Any, place: str = "$") -> str | None:
-        """Describe where the actual value differs from the expected one, which is `plain`; None where it does not."""
+        """Describe where the actual value differs from the expected one, which is `plain`; None if they match."""
         if callable(self.match):
             return _refusal(self.match, place, actual, expected, actual)
         return self._difference(expected, actual, place)
@@ -118,7 +118,7 @@ class ValueComparison:
         return None if self._same(expected, actual) else f"{place} is {shown(actual)}, not {shown(expected)}"
 
     def _by_test(self, expected: Any, actual: Any, place: str) -> str | None:
-        """Compare with a pattern, a type or a function."""
+        """Compare a value with a pattern, a type or a function."""
         if self.match != "fuzzy":
             raise GraderError(
                 f"{place} is expected to fit {shown(expected)}: only `fuzzy` supports patterns, types and functions"
@@ -242,7 +242,7 @@ def name_of(function: Callable[..., Any]) -> str:
 
 
 def a_few(values: Sequence[Any]) -> str:
-    """Return a few of many values as text."""
+    """Return the first few of many values as text."""
     few = ", ".join(str(value) for value in values[:5])
     return f"{few} and {len(values) - 5} more" if len(values) > 5 else few
 
@@ -250,7 +250,7 @@ def a_few(values: Sequence[Any]) -> str:
 # --- pairing -------------------------------------------------------------------------------------------------------
 
 Table = Sequence[Sequence[bool]]
-"""One row per expected item and one column per actual item: whether the two match."""
+"""A table with a row per expected item and a column per actual item, which says whether the two match."""
 
 
 def most_pairs(fits: Table) -> list[int | None]:
@@ -271,7 +271,7 @@ def most_pairs(fits: Table) -> list[int | None]:
 
 
 def most_pairs_in_order(fits: Table) -> list[int | None]:
-    """Do the same where later rows must have later columns: the longest common subsequence."""
+    """Pair rows and columns as `most_pairs` does, but in order: return the longest common subsequence."""
     columns = len(fits[0]) if fits else 0
     # best[i][j]: the number of pairs between the rows from i on and the columns from j on
     best = [[0] * (columns + 1) for _ in range(len(fits) + 1)]

@@ -24,7 +24,7 @@ COMMANDS = (
     ("snapshot", "Write the tools, resources and prompts of servers to a file that can be committed.", "servers"),
     ("diff", "Show what changed since a snapshot: breaking, risky or cosmetic.", "servers"),
 )
-"""The name of each command, what the list of commands says about it, and the module that has it."""
+"""The name of each command, its line in the list of commands, and its module."""
 
 app = group_of(HELP, "bakeoff mcp evaluate")
 add_lazily(app, "bakeoff.cli.mcp", COMMANDS)

@@ -146,7 +146,7 @@ def _from_file(file: Path | None) -> list[str]:
 def _tuned(
     selected: "SelectedSuite", label: str, versions: "tuple[ToolsVersion, ...]", training: "Plan", held_out: "Plan"
 ) -> "TuneReport | None":
-    """Find the best description with some cases, and confirm it with others. None if somebody pressed Ctrl-C."""
+    """Find the best description with some cases, and confirm it with others. Return None after Ctrl-C."""
 
     from bakeoff.report.compare.tool_versions import PRESENT, TuneReport, best_version, confirm
 

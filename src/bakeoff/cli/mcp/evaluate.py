@@ -108,7 +108,7 @@ def evaluate(
 def _write_combined(files: Iterable[Path], ended: "Mapping[Path, EndedRun]", report: Path) -> Iterable[Path]:
     """Write one report over all suites into the folder `report`, and yield its files.
 
-    Suites without an ended run are named in it as not run.
+    It names suites without a finished run as not run.
     """
     from bakeoff.doors.mcp.results.files import McpResults, write_combined
 
@@ -132,9 +132,9 @@ def _parted(suites: "Sequence[SelectedSuite]", selection: SelectionFlags) -> "li
 def _run_each(
     suites: "Sequence[SelectedSuite]", wrong: dict[Path, str], ending: EndingFlags, *, alone: bool
 ) -> "dict[Path, EndedRun]":
-    """Run the suites one after the other, until someone stops it. Tables of several stand below their files.
+    """Run the suites one after another until interrupted. With several, each table is below the name of its file.
 
-    A suite whose servers fail is left out. One whose expected calls are impossible is added to `wrong`.
+    A suite whose servers fail is left out. A suite whose expected calls are impossible is added to `wrong`.
     """
 
     from bakeoff.cli.run_plan import check_plan, run_checked
@@ -164,7 +164,7 @@ def _run_each(
 
 @contextmanager
 def servers_in(runner: asyncio.Runner) -> Iterator[AsyncExitStack]:
-    """Yield a stack for servers that run in an event loop, and close them there."""
+    """Yield an exit stack for servers that run in the runner's event loop, and close it there."""
     stack = AsyncExitStack()
     try:
         yield stack
@@ -189,7 +189,7 @@ def _tell(problem: str) -> None:
 
 
 def _print_plans(suites: "Sequence[SelectedSuite]", options: RunOptions, *, as_json: bool) -> None:
-    """Print what a run would do; as JSON a list if there are several suites, as without --dry-run."""
+    """Print what a run would do. As JSON, this is a list if there are several suites."""
 
     from bakeoff.cli.run_plan import check_plan, plan_json, print_plan
     from bakeoff.report.formatting import percent

@@ -1,4 +1,4 @@
-"""Implement `bakeoff mcp list`, `snapshot` and `diff`, and find the servers that these are about."""
+"""Implement `bakeoff mcp list`, `snapshot` and `diff`, and find the servers that they use."""
 
 import asyncio
 import json
@@ -58,8 +58,8 @@ class ServerOptions(DirectFlags):
 def direct_servers(servers: DirectFlags) -> "list[ServerSpec]":
     """Return the servers that are named directly, ready to start: by --command, --url or a client's file.
 
-    The result is empty if the flags name a suite or nothing. Raises `UsageError` for flags that exclude each other, and
-    for servers that the file does not have.
+    The result is empty if the flags name a suite or nothing. Raises `UsageError` for conflicting flags, and for servers
+    that are not in the file.
     """
 
     from bakeoff.doors.mcp.config import suite_environment
@@ -250,13 +250,13 @@ def diff(
 
 
 def write_json(file: Path, value: object) -> None:
-    """Write a file for others, and say so."""
+    """Write a value as a JSON file that other users may read, and report it."""
     write_atomically(file, (json.dumps(value, indent=2) + "\n").encode(), PUBLIC)
     say(f"wrote {file}")
 
 
 def _beside_configuration(servers: DirectFlags) -> Path:
-    """Return the usual place: beside the configuration, or here if servers are named directly."""
+    """Return the usual path of a snapshot: beside the configuration, or here if servers are named directly."""
 
     from bakeoff.doors.mcp.suites import find_configs
     from bakeoff.mcp.snapshot import SNAPSHOT_NAME

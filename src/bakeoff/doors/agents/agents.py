@@ -27,7 +27,7 @@ _AT_ONCE = 4  # each starts a program, and some programs are slow
 
 
 def read_agent(file: Path) -> AgentDefinition:
-    """Read an agent from its YAML. Raise one error with everything that is wrong in it, each with its line."""
+    """Read an agent from its YAML file. Raise one error with all problems, each with its line."""
     placed = read_yaml(file)
     if placed.value is None:
         raise UsageError(f"{file} is empty: an agent has name, defaultProvider, install and command")

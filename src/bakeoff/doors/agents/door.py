@@ -72,7 +72,7 @@ class AgentsDoor(Door):
         )
 
     def page_parts(self, run: "RunData") -> DoorParts:
-        """Add the tries and the table of exercises."""
+        """Add a section on tries, and the table of exercises."""
         records = run.folder.latest_records(run.plan) if run.folder is not None else ()
         sections = (tries_section(run.plan, records), exercises_section(run))
         return DoorParts(after=tuple(section for section in sections if section))
@@ -92,7 +92,7 @@ class AgentsDoor(Door):
         tries = tries_section(run.plan, run.records())
         paths = tuple(run.options.results / name for name in files)
         evidence = None
-        # The subject of `--test-only` does nothing, like a control, and yet is what the run is about.
+        # The subject of `--test-only` does nothing, like a control, but the run is about it.
         if [spec.name for spec in run.plan.subjects] == [TEST_ONLY]:
             evidence = run_evidence(run.summary, controls=True)
         return DoorResults(paths, evidence, more=(tries,) if tries else ())
@@ -126,7 +126,7 @@ async def _look(name: str, folder: Path, last: Tree) -> Tree:
 
 
 def format_diff(name: str, patch: str) -> str:
-    """Return a diff for the terminal. Control characters are shown, never emitted."""
+    """Return a diff for the terminal, with control characters made visible."""
     lines = patch.splitlines()
     more = [f"… and {len(lines) - _LINES} more lines"] if len(lines) > _LINES else []
     shown = [f"--- {name} ---", *lines[:_LINES], *more]
@@ -176,7 +176,7 @@ class BoundExerciseCheat:
 
 @dataclass(frozen=True, slots=True)
 class ExerciseCheat:
-    """A control that is bound to the case. Its attacks use nothing of the case that an agent does not see."""
+    """A control that is bound to the case. Its attacks use nothing that an agent could not see."""
 
     options: ExerciseCheatOptions
 
@@ -222,7 +222,7 @@ async def gradable_exercises(
 
 
 async def _problem(track: Track, command: str | None, say: Say) -> str | None:
-    """Return why a track's tests cannot run, or None once all is installed. The first time may take a while."""
+    """Return why a track's tests cannot run, or None once everything is installed, which may take a while."""
     command = command or own_command(track)
     if command and (missing := missing_programs(track)):
         return f"{', '.join(f'`{name}`' for name in missing)} is not installed: {track.get}"

@@ -39,24 +39,24 @@ CONFIGURATION = (
     *("rebar.config", "stack.yaml", "package.yaml", "*.cabal", "*.csproj", "*.fsproj", "*.sln", "deps.edn"),
     *("project.clj", "composer.json", "phpunit.xml*", "Package.swift", "pubspec.yaml", "dune", "dune-project"),
 )
-"""Names of configuration files, which count in the root of an exercise only."""
+"""Names of configuration files, which count only in the root of an exercise."""
 SOURCE_FOLDERS = ("src", "lib")
 TEST_FOLDERS = ("test", "tests", "__tests__", "__typetests__", "spec")
 UNDECLARED = ("*", *(f"{folder}/**" for folder in (*SOURCE_FOLDERS, *TEST_FOLDERS)))
-"""Patterns of the files that may be solution or tests where an exercise does not declare them."""
+"""Patterns of files that may be solution or tests if an exercise does not declare them."""
 
 
 def is_shown(name: str, declared: Collection[str]) -> bool:
-    """Tell whether a subject sees a file. `declared` are solution, test and editor files.
+    """Tell whether a subject sees a file. `declared` are the solution, test and editor files.
 
-    Files that configure a tool count in the root of an exercise only.
+    Files that configure a tool count only in the root of an exercise.
     """
     configures = "/" not in name and matches(name, CONFIGURATION)
     return name in DOCS or (name in declared and not is_private(name)) or configures or name in SUPPORT
 
 
 def is_private(name: str) -> bool:
-    """Tell whether a file is in a place of the track or of a tool, whatever the exercise declares."""
+    """Tell whether a file is in a folder that belongs to the track or to a tool, whatever the exercise declares."""
     folders = PurePosixPath(name).parts[:-1]
     return any(part.startswith(".") or part in PASSED_OVER for part in folders)
 
@@ -128,7 +128,7 @@ class FoundExercises:
 
 
 class _UnusableExercise(Exception):
-    """A folder cannot be used as an exercise; the message says why."""
+    """Raised for a folder that cannot be used as an exercise; the message says why."""
 
 
 class _Files(BaseModel):
@@ -152,7 +152,7 @@ def find_exercises(root: Path | None, wanted: Sequence[str] = ()) -> FoundExerci
     Args:
         root: The checkout of a track, or one exercise in it; None for the bundled tracks. Those of compiled languages
             and of JavaScript are found only by their names.
-        wanted: What `--exercise` says: names, joined by commas or not, how many, or `all`; empty for the usual ones.
+        wanted: The values of `--exercise`: names, also joined by commas, a number, or `all`; empty for the usual ones.
     """
     if root is None:
         known, asked = _discover(bundled_folder()), {part.strip() for text in wanted for part in text.split(",")}
@@ -173,7 +173,7 @@ def find_exercises(root: Path | None, wanted: Sequence[str] = ()) -> FoundExerci
 
 @dataclass(frozen=True, slots=True)
 class _TrackEntry:
-    """An exercise that exists and is not read yet."""
+    """An exercise that was found, but not read yet."""
 
     name: str
     folder: Path
@@ -209,7 +209,7 @@ def _is_exercise(folder: Path) -> bool:
 
 
 def _track_config(track: Path | None) -> dict[str, object]:
-    """Read the track's own `config.json`. An unreadable one only means that the track's order is unknown."""
+    """Read the track's own `config.json`. If that fails, only the order of the track is unknown."""
     with suppress(OSError, ValueError):
         found = track and parse_json(read_file(track / "config.json", _MAX_CONFIG_SIZE).decode("utf-8-sig"))
         return found if isinstance(found, dict) else {}
@@ -233,7 +233,7 @@ def _order(track: Path | None) -> list[str]:
 def _chosen(
     known: Sequence[_TrackEntry], wanted: Sequence[str], *, standard: bool
 ) -> tuple[list[_TrackEntry], int | None]:
-    """Return the exercises that `--exercise` asks for, and how many of them are enough if it is a number."""
+    """Return the exercises that `--exercise` selects, and how many of them suffice if it is a number."""
     names = {name for entry in known for name in entry.names}
     usual = [*known]
     if standard and known and known[0].slug == "typescript" and len(known) > 1 and names & set(STANDARD):
@@ -352,7 +352,7 @@ def _declared(names: Iterable[str], files: Mapping[str, str], what: str) -> list
 
 
 def _example(files: Mapping[str, str], declared: _Files, solution: Sequence[str]) -> dict[str, str]:
-    """Return the known-good solution by the paths that it is written to; empty if there is none."""
+    """Return the known-good solution by the paths of its files; empty if there is none."""
     named = [*_plain(declared.example), *_plain(declared.exemplar)]
     names = [name for name in named if name in files] or _examples(files)
     by_base = {PurePosixPath(name).name: name for name in names}
@@ -378,7 +378,7 @@ def _examples(files: Mapping[str, str]) -> list[str]:
 
 
 def _notes(track: Path | None) -> dict[str, str]:
-    """Return the track's notes to agents. One file may be a copy of the other."""
+    """Return the track's notes to agents. A file with the same text as another is left out."""
     notes: dict[str, str] = {}
     for path in [track / name for name in _NOTES] if track else []:
         try:

@@ -64,7 +64,7 @@ class ExercisesRequest(FrozenModel):
     show_progress: bool = False
 
     def settings(self) -> dict[str, JsonValue]:
-        """Return what a plan keeps of the request besides its cases and subjects."""
+        """Return the settings of the plan: the parts of the request that are not in its cases or subjects."""
         settings: dict[str, JsonValue] = {"show_progress": self.show_progress}
         if self.exercises is None:
             return {**settings, ORIGIN: {"checkout": "bundled", "commit": f"bakeoff {__version__}"}}
@@ -74,7 +74,7 @@ class ExercisesRequest(FrozenModel):
 
 
 def _checkout(folder: Path) -> Path:
-    """Return the whole track that a folder belongs to: its history also holds the examples."""
+    """Return the whole track that a folder belongs to, which is hidden because its history also holds the examples."""
     for part in (folder, folder.parent):  # all exercises, or one of them
         track = part.parent.parent
         if part.parts[-2:] == ("exercises", "practice") and ((track / "config.json").is_file() or track.name in TRACKS):
@@ -186,7 +186,7 @@ def build_prompt(
 ) -> str:
     """Return what an agent is asked: the task, the instructions, the environment, and what the user adds.
 
-    `more_tests`: hidden tests count, too. `types`: type errors fail the answer.
+    With `more_tests`, hidden tests count too. With `types`, type errors fail the answer.
     """
     parts = [
         _BASE.format(
@@ -227,7 +227,7 @@ def _listed(names: Sequence[str]) -> str:
 
 @cache
 def _versions(track: Track) -> str:
-    """Return the versions, in parentheses, of what runs the tests; nothing for a track that a command tests."""
+    """Return the versions of the programs that run the tests, in parentheses; empty for tracks tested by a command."""
     if track.runner == "command":
         return ""
     found = [f"Python {platform.python_version()}"]
@@ -267,7 +267,7 @@ def _subjects(request: ExercisesRequest, exercises: Sequence[Exercise]) -> Itera
 
 
 def _check_known(wanted: Sequence[str], agents: Mapping[str, AgentDefinition]) -> None:
-    """Raise one error that names every agent that is not known."""
+    """Raise one error that names all unknown agents."""
     known = [*CONTROLS, *agents]
     unknown = [name for name in wanted if name not in agents]
     if not unknown:
@@ -282,7 +282,7 @@ def _check_known(wanted: Sequence[str], agents: Mapping[str, AgentDefinition]) -
 
 
 def _cheats(attack: str, exercises: Sequence[Exercise], request: ExercisesRequest) -> list[SubjectSpec]:
-    """Return one subject that takes the attacks in turn, or one for each of a few if there are few exercises."""
+    """Return one subject that uses all attacks in turn or, for few exercises, one subject for each of a few attacks."""
     if not attack and len(exercises) >= len(SAMPLE):
         turns = attacks_in_turn({each.name: graded_case(case_of(each, request)) for each in exercises})
         return [SubjectSpec(kind="cheat", name="cheat", options={"attacks": {**turns}})]
@@ -292,7 +292,7 @@ def _cheats(attack: str, exercises: Sequence[Exercise], request: ExercisesReques
 
 
 def _axes(name: str, request: ExercisesRequest, agents: Mapping[str, AgentDefinition]) -> Iterator[SubjectSpec]:
-    """Return an agent with each model and provider of the request, or with its own if the request names none."""
+    """Yield an agent with each model and provider of the request, or with its own if the request names none."""
     agent = agents[name]
     for option, values in (("--model", request.models), ("--provider", request.providers)):
         unfit = [

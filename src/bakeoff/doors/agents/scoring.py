@@ -1,4 +1,4 @@
-"""Score attempts at exercises: the scorer `exercise`, the class of a failure, and the tool for further tries."""
+"""Score attempts at exercises: the scorer `exercise`, the class of a failure, and the tool for more tries."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
@@ -33,7 +33,7 @@ _FAILURES = 100  # tests that are named
 
 
 class ExerciseOutcome(FrozenModel):
-    """Everything known about one attempt once its tests have run. A record keeps this."""
+    """Everything known about one attempt after its tests have run. It is kept in the record."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
 
@@ -65,9 +65,9 @@ class ExerciseOutcome(FrozenModel):
 
 
 async def score_exercise(case: GradedCase, given: ScoreInput) -> Score:
-    """Score what an agent left: 1 if it ended well and every test passes, 0 otherwise.
+    """Score an agent's solution: 1 if the agent ended well and every test passes, 0 otherwise.
 
-    The original tests run on it in a second pristine copy.
+    The original tests run on the solution in a second, pristine copy.
     """
     agent = agent_run_in(given.transcript)
     answer = accepted_files(case, given.artefacts)
@@ -92,7 +92,7 @@ async def score_exercise(case: GradedCase, given: ScoreInput) -> Score:
 
 
 def accepted_files(case: GradedCase, artefacts: Mapping[str, str]) -> dict[str, str]:
-    """Return the files that go into grading: declared solution files, and new sources of harmless names."""
+    """Return the files that go into grading: declared solution files, and new sources with harmless names."""
     solution = case.settings.solution
     return {name: text for name, text in artefacts.items() if name in solution or _is_new_source(name, case)}
 
@@ -113,7 +113,7 @@ def _shadows(path: PurePosixPath, case: GradedCase) -> bool:
     folders = {parent for each in pristine for parent in each.parents}
     if path.with_suffix("") in modules | folders or modules & set(path.parents):
         return True
-    # In a folder with files that are not the agent's it would be the first to run.
+    # In a folder with files of others, it would run first.
     beside = {str(each) for each in pristine if each.parent == path.parent}
     return path.stem in ("__init__", "index") and bool(beside) and not beside & set(case.settings.solution)
 
@@ -168,7 +168,7 @@ def _agent_error(agent: AgentRun) -> str | None:
 
 
 def _why_failed(grade: Grade) -> str:
-    """Return what failed: the run as a whole, or else the types, or else the first test."""
+    """Return the reason of a failure: the run as a whole, or else the types, or else the first test."""
     failure = grade.problem
     if not failure and (grade.failed or not grade.error):
         tests = grade.run.tests
@@ -184,7 +184,7 @@ _MAX_LENGTH = 6000  # characters that an agent is shown
 
 
 def try_tools(case: Case, resources: Mapping[str, Any]) -> tuple[Tool, ...]:
-    """Return the tool that tests what an agent left. It does not mention hidden tests."""
+    """Return the tool that tests the agent's present solution. It does not mention hidden tests."""
     graded = graded_case(case).shown
 
     async def test(arguments: Mapping[str, JsonValue]) -> JsonValue:

@@ -1,4 +1,4 @@
-"""The components door, for the commands that serve all doors."""
+"""Connect component suites to the commands that serve all doors."""
 
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 def _hostile(name: str, case: Case) -> Submission:
-    """Submit the hostile solution of this name, or an empty one if the language of the case has none."""
+    """Return the hostile solution of this name as a submission; it is empty if the case's language has none."""
     graded = graded_case(case)
     attack = solution_in_turn(graded) if name == IN_TURN else attack_on(graded, name)
     files = attack.files(graded) if isinstance(attack, HostileSolution) else {}
@@ -111,7 +111,7 @@ class ComponentsDoor(Door):
 
 
 def _records_of_file(name: str, plan: Plan, records: Sequence[Record], result: "ComponentsResult") -> "RecordsInMemory":
-    """Give the page of a result file the records of its subject and round, as a run of their own."""
+    """Return a reader of the records of a result file, which are those of one subject and round of the run."""
     from bakeoff.report.readers import Description, RecordsInMemory
 
     added = result.bakeoff
@@ -124,7 +124,7 @@ def _records_of_file(name: str, plan: Plan, records: Sequence[Record], result: "
 
 
 def _free_path(results: Path, name: str, run: str, written: Collection[Path]) -> Path:
-    """Return the path of a result file. It replaces an older file of its own run, and no file of another run."""
+    """Return the path of a result file, which may replace an older file of the same run, but of no other run."""
     from bakeoff.doors.components.results.read import read_result
 
     def is_our_own(path: Path) -> bool:
@@ -140,7 +140,7 @@ def _free_path(results: Path, name: str, run: str, written: Collection[Path]) ->
 
 
 def _began(folder: RunFolder) -> str | None:
-    """Return when the run began, however often it was resumed: from its name, or else from its oldest record."""
+    """Return the time when the run began, before any resume: from its name, or else from its oldest record."""
     from bakeoff.doors.components.results.model import stamp_in
     from bakeoff.doors.result_files import timestamp_of
 
@@ -151,7 +151,7 @@ def _began(folder: RunFolder) -> str | None:
 
 
 def _sizes(records: Sequence[Record]) -> dict[str, int]:
-    """Return how many tests each suite has, for suites in which anything was graded."""
+    """Return the number of tests of each suite in which anything was graded."""
     sizes: dict[str, int] = {}
     for record in records:
         for score in record.scores:

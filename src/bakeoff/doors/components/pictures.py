@@ -1,4 +1,4 @@
-"""Take a picture of each component of a run. What was graded is not graded again, and no record changes."""
+"""Take a picture of each component of a run. Nothing is graded again, and no record changes."""
 
 import asyncio
 import os
@@ -15,12 +15,12 @@ from bakeoff.storage.run_folder import RunFolder
 from bakeoff.toolchains.vitest import framework_of
 
 MAX_PICTURES = 500
-"""The number of pictures of one run; each starts a browser."""
+"""The largest number of pictures of one run; each picture starts a browser."""
 
 
 @dataclass(frozen=True, slots=True)
 class _PendingPicture:
-    """A component that waits for its picture."""
+    """A component whose picture is still missing."""
 
     key: str
     case: GradedCase
@@ -35,7 +35,7 @@ def take_pictures(
     *,
     again: bool = False,
 ) -> int:
-    """Take the missing pictures of a run. With `again`, also try components that gave no picture before.
+    """Take the missing pictures of a run. With `again`, also retry components whose pictures failed before.
 
     Return how many components have one now, or a reason why they have none. If this machine cannot take pictures,
     report that and go on: a run without pictures is complete.

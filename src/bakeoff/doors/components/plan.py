@@ -19,7 +19,7 @@ from bakeoff.plan import CONTROLS, Case, Grading, Limits, Plan, ScorerSpec, Subj
 from bakeoff.toolchains.tracks import starts_processes
 
 JOINED = " + "
-"""Stands between the servers of one value of --mcp."""
+"""The separator of the servers in one value of --mcp."""
 
 
 PICTURES = "pictures"
@@ -47,7 +47,7 @@ class ComponentsRequest(FrozenModel):
     max_tokens: PositiveInt | None = None
 
     def settings(self) -> dict[str, JsonValue]:
-        """Return what a plan keeps of the request besides its cases and subjects."""
+        """Return the settings of the plan: the parts of the request that are not in its cases or subjects."""
         usual: dict[str, JsonValue] = {
             "test_tool": self.test_tool,
             "pricing": self.pricing,
@@ -57,7 +57,7 @@ class ComponentsRequest(FrozenModel):
 
 
 def command_line(request: ComponentsRequest, *, jobs: int | None = None) -> list[str]:
-    """Return the command that makes the same request. Options with their default are left out."""
+    """Return the command line for the same request. Options with their default values are left out."""
     words = ["bakeoff", "run"]
     for name, value in request:
         option = f"--{_OPTIONS.get(name, name).replace('_', '-')}"
@@ -85,7 +85,7 @@ _MORE_TESTS = "Further tests of the same kind, which are not shown, count too."
 _USUAL = ComponentsRequest()
 _OPTIONS = {"only": "suite", "models": "model", "treatments": "with"}  # where they are not called like the fields
 IN_TURN = "in-turn"
-"""The attack of `cheat` without a name: another one for each suite."""
+"""The attack of a `cheat` without a name, which uses another attack for each suite."""
 
 
 def build_plan(request: ComponentsRequest, suites: Sequence[ComponentSuite]) -> Plan:
@@ -155,7 +155,7 @@ def _may_start_processes(suite: ComponentSuite) -> bool:
 
 
 def build_prompt(suite: ComponentSuite, *, hide_tests: bool, shown: str | None = None) -> str:
-    """Return what the model is asked: the suite's prompt, its tests unless they are hidden, and how to hand in.
+    """Return the model's prompt: that of the suite, its tests unless they are hidden, and how to submit the answer.
 
     `shown` are the tests to show instead of all, where a share of them is hidden.
     """
@@ -202,12 +202,12 @@ def _with_servers(request: ComponentsRequest, model: str, taken: set[str]) -> It
 
 
 def servers_of(request: ComponentsRequest) -> list[tuple[ServerSpec, ...]]:
-    """Return the servers of each value of --mcp that has some."""
+    """Return the servers of each value of --mcp that names any."""
     return [tuple(found.values()) for value in dict.fromkeys(request.mcp) if (found := _servers_of(value))]
 
 
 def _servers_of(configuration: str) -> dict[str, ServerSpec]:
-    """Return the servers of one value of --mcp, by what was typed. `none` means no server."""
+    """Return the servers in one value of --mcp, by the text that names each. `none` means no server."""
     typed = dict.fromkeys(part.strip() for part in configuration.split(JOINED))
     if "none" in typed:
         if len(typed) > 1:
@@ -217,7 +217,7 @@ def _servers_of(configuration: str) -> dict[str, ServerSpec]:
 
 
 def _options(request: ComponentsRequest, model: str, servers: list[str]) -> dict[str, JsonValue]:
-    """Return only the options that differ from the subject's defaults: an option left out changes no key."""
+    """Return only the options that differ from the subject's defaults, because each given option changes the keys."""
     local = parse_model_name(model).provider == "local"
     given: dict[str, JsonValue] = {
         "max_steps": request.max_steps or (_LOCAL_STEPS if local else _STEPS),

@@ -33,7 +33,7 @@ _FAILURES = 200  # tests that are named
 
 
 async def score_component(case: GradedCase, given: ScoreInput) -> Score:
-    """Score the component that was handed in: the share of tests that passed, and 1 only if it passes altogether."""
+    """Score the submitted component by the share of tests that passed; 1 only if the whole component passes."""
     component = case.settings.solution[0]
     content = extract_result_write_content(given.transcript.steps)
     if content is None:
@@ -64,7 +64,7 @@ def missing_submission(transcript: Transcript) -> str:
 
 
 def verification_of(suite: str, grade: Grade) -> Verification:
-    """Return a grade in the terms of a result file."""
+    """Return a grade in the form that result files have."""
     messages = {test.name: test.message or "" for test in grade.run.tests if test.state != "passed"}
     named = [name for name in grade.failed if name in messages][:_FAILURES]
     failed = tuple(FailedTest(full_name=name, error_message=shorten(messages[name], _MESSAGE)) for name in named)
@@ -94,7 +94,7 @@ _TEST = (
     "Use it to check your work, and correct it before you call ResultWrite."
 )
 MAX_LENGTH = 500_000
-"""Characters of one component. A longer one is a mistake, and every copy of it would have to be kept."""
+"""The longest component, in characters. A longer one is a mistake, and every copy of it would have to be kept."""
 
 
 def component_tools(case: Case, resources: Mapping[str, Any], *, test_tool: bool) -> tuple[Tool, ...]:
@@ -121,7 +121,7 @@ def component_tools(case: Case, resources: Mapping[str, Any], *, test_tool: bool
 
 
 def test_report(suite: str, grade: Grade) -> dict[str, JsonValue]:
-    """Return what `TestComponent` tells the model."""
+    """Return the answer of `TestComponent` to the model."""
     verification = verification_of(suite, grade)
     found = verification.model_dump(mode="json")
     answer: dict[str, JsonValue] = {
@@ -152,7 +152,7 @@ def _content(tool: str, arguments: Mapping[str, JsonValue]) -> str:
 async def check_servers(plan: Plan, servers: Sequence[Sequence["ServerSpec"]] = ()) -> None:
     """Start every MCP server of a plan before any model is asked. Raise one error with all problems.
 
-    `servers` are those that were asked for, in case that no subject of the plan uses them.
+    `servers` are started instead if no subject of the plan uses a server.
     """
     from bakeoff.mcp import McpHub
     from bakeoff.mcp.servers import with_variables
@@ -182,7 +182,7 @@ async def _server_problem(hub: "McpHub") -> str | None:
 
 
 def _similar_names(servers: str, names: Sequence[str]) -> Iterator[str]:
-    """Name the tools that a model could mistake for a built-in one: its work would go to a server instead of to us."""
+    """Yield the tools that a model could mistake for a built-in one, so that its work would not reach us."""
 
     def bare(name: str) -> str:
         return name.casefold().replace("_", "").replace("-", "")

@@ -82,7 +82,7 @@ def _suite_cells(case: Case) -> tuple[Value, ...]:
 
 
 def file_section(run: "RunData") -> Section | None:
-    """Return the section of an imported file; None for a run of our own, whose cost section has more."""
+    """Return the section of an imported file; None for a run of our own, whose cost section is more detailed."""
     subjects = [read_options(spec, RecordedSubject) for spec in run.plan.subjects if spec.kind == RECORDED]
     if not subjects:
         return None

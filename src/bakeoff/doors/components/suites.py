@@ -44,7 +44,7 @@ _VALIDATOR_ENDINGS = (".ts", ".py")  # they decide what runs it
 
 
 class Unusable(Exception):
-    """A folder cannot be used as a suite, for this reason."""
+    """Raised for a folder that cannot be used as a suite; the message says why."""
 
 
 class Layout(FrozenModel):
@@ -104,7 +104,7 @@ def read_layout(directory: Path) -> Layout:
     text = text_of(path)
     try:
         written = tomllib.loads(text)
-        Layout.model_validate(written)  # first, so that only what was written is complained about
+        Layout.model_validate(written)  # first, so that problems are reported only for written keys
         return Layout.model_validate({**_names(directory, written), **written})
     except tomllib.TOMLDecodeError as error:
         raise Unusable(f"{path}: {error}") from error
@@ -113,7 +113,7 @@ def read_layout(directory: Path) -> Layout:
 
 
 def _names(directory: Path, written: Mapping[str, JsonValue]) -> dict[str, str]:
-    """Return the names of reference and component, and of a Python test, as far as `suite.toml` leaves them out."""
+    """Return the names of reference and component, and of a Python test, that `suite.toml` does not give."""
     if written.get("runner") == "pytest":
         component = str(written.get("component", "solution.py"))
         return {"reference": "reference.py", "component": component, "test": f"test_{Path(component).stem}.py"}
@@ -125,7 +125,7 @@ def _names(directory: Path, written: Mapping[str, JsonValue]) -> dict[str, str]:
 
 
 def _reference(directory: Path, written: Mapping[str, JsonValue]) -> str:
-    """Return the name of the reference: the one that fits component and framework, or the only one that is there."""
+    """Return the name of the reference: the one for the component and framework, or else the only one present."""
     found = [name for name in COMPONENTS if (directory / name).is_file()]
     by_ending = f"Reference{Path(str(written.get('component', ''))).suffix}"
     by_framework = _REFERENCES.get(str(written.get("framework")), "")
@@ -167,12 +167,12 @@ def _problems(path: Path, text: str, error: ValidationError) -> Iterator[str]:
 
 
 def present_of(directory: Path, names: tuple[str, ...]) -> str | None:
-    """Return the first of some names that a file of the folder has."""
+    """Return the first of these names that is a file in the folder."""
     return next((name for name in names if (directory / name).is_file()), None)
 
 
 def text_of(path: Path) -> str:
-    """Return the text of a file of a suite. Raise `Unusable` where it has none."""
+    """Return the text of a file of a suite. Raise `Unusable` if it cannot be read as text."""
     return read_text(path, _MAX_SIZE, kind=Unusable).replace("\r\n", "\n")
 
 
@@ -220,7 +220,7 @@ class ComponentSuite:
 
     @property
     def language(self) -> str:
-        """Return the language of the component: that in `suite.toml`, or else by the ending of its file."""
+        """Return the language of the component: that in `suite.toml`, or else that of its file's suffix."""
         return self.layout.language or _LANGUAGES.get(Path(self.component_file).suffix, "")
 
     @property
@@ -237,7 +237,7 @@ class ComponentSuite:
 
 @dataclass(frozen=True, slots=True)
 class FoundSuites:
-    """The suites of a folder by name, and the reason why each other one is left out."""
+    """The suites of a folder by name, and the reason for each one that is left out."""
 
     folder: Path
     suites: tuple[ComponentSuite, ...]

@@ -1,1 +1,1 @@
-"""The door of `bakeoff eval`: own prompts × own models × scorers, from one file."""
+"""The door of `bakeoff eval`: your own prompts × models × scorers, from one file."""

@@ -49,7 +49,7 @@ EXAMPLES = {
     "mcp": "list servers, each with a `name` and a `command` or `url`",
     "env": "write `NAME: value`, such as `{API_KEY: '${API_KEY}'}`",
 }
-"""Correct values by the names of keys, for errors."""
+"""Examples of correct values, by the names of keys, for error messages."""
 
 
 def path_in(text: str) -> str | None:
@@ -62,7 +62,7 @@ def _listed(value: Any) -> Any:
 
 
 class _OneOf(FrozenModel):
-    """An object that has exactly one of some keys."""
+    """An object that must have exactly one of several keys."""
 
     one_of: ClassVar[tuple[str, ...]]
 
@@ -148,11 +148,11 @@ OF_KINDS = {
     ),
     "command": ("input", "env", "sandbox"),
 }
-"""The keys of a subject that only one kind has."""
+"""The keys of a subject that belong to only one kind."""
 
 
 class CaseEntry(FrozenModel):
-    """A case, or where cases come from: a file, a folder of a data set, or a function."""
+    """A case or a source of cases: a file, a folder of a data set, or a function."""
 
     name: Label | None = Field(default=None, description="the beginning of its input if absent")
     input: JsonValue = Field(default=None, description="`{{ input }}` in prompts; without `prompts`, the prompt")
@@ -183,14 +183,14 @@ class CaseEntry(FrozenModel):
 
     @property
     def source(self) -> str | None:
-        """Return the key that says where cases come from, or None if this is a case."""
+        """Return the key that names the source of cases, or None if this is a case."""
         return next((name for name in SOURCES if getattr(self, name) is not None), None)
 
 
 SOURCES = ("file", "dataset", "function")
 OF_A_SOURCE = ("split", "columns", "limit")
 OF_A_CASE = ("name", "input", "vars", "expected", "scorers", "threshold")
-"""The keys that make no sense where cases come from elsewhere. `tags` are added to each of its cases."""
+"""The keys that an entry with a source of cases must not have. Its `tags` are added to each case of the source."""
 
 
 class LimitsConfig(FrozenModel):
@@ -258,7 +258,7 @@ class SuitePrompt:
 
 @dataclass(frozen=True, slots=True)
 class PromptCase:
-    """A case before its prompt is filled in."""
+    """A case whose prompt is not filled in yet."""
 
     where: str
     name: str | None = None
@@ -272,7 +272,7 @@ class PromptCase:
 
 @dataclass(frozen=True, slots=True)
 class PromptSuite:
-    """A configuration that was read and checked."""
+    """A configuration after it was read and checked."""
 
     file: Path
     name: str
@@ -305,7 +305,7 @@ def schema_text() -> str:
 
 @cache
 def config_schema() -> dict[str, Any]:
-    """Return the JSON Schema of what a configuration may be, with all short forms."""
+    """Return the JSON Schema of a configuration, including all short forms."""
     schema = EvalConfig.model_json_schema()
     shapes = schema["$defs"]
     shapes["ScorerEntry"] = scorer_shape()
@@ -359,6 +359,6 @@ def _field_shapes(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def first_files() -> dict[str, str]:
-    """Return a small configuration that works, and its schema, by their names."""
+    """Return a small working configuration and its schema, by file name."""
     config = resources.files("bakeoff.bundled").joinpath("eval", CONFIG_NAME).read_text("utf-8")
     return {CONFIG_NAME: config, SCHEMA_NAME: schema_text()}

@@ -20,7 +20,7 @@ _BUDGETS = ("max_cost", "max_total_tokens", "max_seconds")
 
 
 class EvalDoor(Door):
-    """Models, commands and functions on the prompts of a configuration."""
+    """The door of prompts: models, commands and functions answer the prompts of a configuration."""
 
     pages = True
 
@@ -29,7 +29,7 @@ class EvalDoor(Door):
         return default_registry().with_subject("command", _command)
 
     def options(self, plan: Plan, options: RunOptions) -> RunOptions:
-        """Apply the limits of the configuration, where the command line sets none."""
+        """Apply the limits of the configuration unless the command line sets them."""
         limits = settings_of(plan).limits
         own = {name: getattr(limits, name) for name in _BUDGETS if getattr(options, name) is None}
         return replace(options, **own)
@@ -47,7 +47,7 @@ class EvalDoor(Door):
         return DoorParts(after=tuple(section for section in (prompts, left_out_section(settings)) if section))
 
     def finish(self, run: FinishedRun) -> DoorResults:
-        """Show prompts × subjects, where there are several prompts."""
+        """Show prompts × subjects if there are several prompts."""
         settings = settings_of(run.plan)
         if len(settings.prompts) < 2:
             return DoorResults()

@@ -17,7 +17,7 @@ from bakeoff.errors import UsageError
 
 PYPROJECT = "pyproject.toml"
 NAMES = (CONFIG_NAME, "bakeoff.yml", PYPROJECT, "promptfooconfig.yaml", "promptfooconfig.yml")
-"""The files that are looked for in a folder; the first that is there counts."""
+"""The files to look for in a folder; the first one that exists is used."""
 
 
 def read_suite(path: Path | None) -> PromptSuite:
@@ -105,8 +105,8 @@ def _table(document: dict[str, Any]) -> Any:
 def _lines(text: str) -> dict[Key, int]:
     """Return the line of each key that begins a line. Values inside a line or a list have the line of their key.
 
-    The standard library reads TOML without places. A key in a text of several lines may be taken for one of ours: then
-    an error names a line that is somewhat off.
+    The standard library reads TOML without places. A line of a multi-line text may look like one of our keys; then an
+    error names the wrong line.
     """
     lines: dict[Key, int] = {}
     counts: dict[Key, int] = {}

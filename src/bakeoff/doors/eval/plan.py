@@ -18,7 +18,7 @@ from bakeoff.scorers.entries import scoring_problem
 
 DOOR = "eval"
 PROMPT_TAG = "prompt"
-"""The key of the tag that names the prompt of a case, where there are several."""
+"""The key of the tag that names the prompt of a case if there are several prompts."""
 
 _MAX_ID_LENGTH = 60
 _UNNAMED = re.compile(r"(prompt( \d+)?)?")
@@ -48,7 +48,7 @@ class EvalPlanSettings(FrozenModel):
 
 
 def settings_of(plan: Plan) -> EvalPlanSettings:
-    """Return what a plan keeps of the configuration besides its cases and subjects."""
+    """Return the settings of a plan: the parts of the configuration that are not in its cases or subjects."""
     try:
         return EvalPlanSettings.model_validate(plan.settings)
     except ValidationError as error:
@@ -100,7 +100,7 @@ def _refuse_unknown(option: str, wanted: Sequence[str], known: Sequence[str]) ->
 
 
 class _FilledCase:
-    """Fills the prompts of a suite with its cases, and gathers problems."""
+    """Fills the prompts of a suite with its cases, and collects problems."""
 
     def __init__(self, suite: PromptSuite, request: EvalRequest) -> None:
         self.suite, self.request = suite, request

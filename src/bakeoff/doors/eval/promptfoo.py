@@ -1,4 +1,4 @@
-"""Read the deterministic parts of a `promptfooconfig.yaml`. What is not understood is named, and never run."""
+"""Read the deterministic parts of a `promptfooconfig.yaml`. Other parts are reported, and never run."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -29,7 +29,7 @@ _NOT_RUN = "is code, which is not run"
 
 @dataclass(frozen=True, slots=True)
 class Usual:
-    """Hold the own and default values of a test, each assertion with its key and the notes of its file."""
+    """The values of a test together with its defaults, and each assertion with its key and the notes of its file."""
 
     vars: Mapping[str, Any] = field(default_factory=dict)
     asserted: "tuple[tuple[Key, Any, Notes], ...]" = ()
@@ -40,22 +40,22 @@ class Usual:
 
 @dataclass(slots=True)
 class Notes:
-    """Collect the parts of a configuration that cannot be used: problems end the run, warnings name the rest."""
+    """Collect the parts of a configuration that cannot be used: problems end the run, warnings only report."""
 
     placed: PlacedYaml
     problems: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
     def problem(self, key: Key, what: str) -> None:
-        """Note something that keeps the file from being used."""
+        """Note a problem that prevents the use of the file."""
         self.problems.append(self.placed.problem(key, what))
 
     def warn(self, key: Key, what: str) -> None:
-        """Note something that is left out."""
+        """Note a part that is left out."""
         self.warnings.append(self.placed.problem(key, what))
 
     def object(self, key: Key, value: Any, known: tuple[str, ...] = ()) -> dict[str, Any]:
-        """Return an object, or an empty one after noting what is there instead. Keys not in `known` are named."""
+        """Return a value that must be an object; else note the problem and return an empty one. Report unknown keys."""
         if value and not isinstance(value, dict):
             self.problem(key, "has to be an object, with names and values")
         found: dict[str, Any] = value if isinstance(value, dict) else {}
@@ -64,7 +64,7 @@ class Notes:
         return found
 
     def unused(self, key: Key, value: Any, known: tuple[str, ...]) -> None:
-        """Name the keys of an object that are not understood."""
+        """Report the keys of an object that are not understood."""
         for name in value if isinstance(value, dict) else ():
             if name not in known:
                 self.warn((*key, name), "is not understood, and not used")
@@ -99,7 +99,7 @@ class _PromptfooReader:
         if not cases and not notes.problems:
             notes.problem(("tests",), "none is left that can be used")
         if notes.problems:
-            gathered([*notes.warnings, *notes.problems])  # what was left out may be why nothing is left
+            gathered([*notes.warnings, *notes.problems])  # the parts left out may be the reason that nothing is left
         return PromptSuite(
             file=self.placed.file,
             name=str(config.get("description") or self.placed.file.resolve().parent.name or "eval"),
@@ -207,7 +207,7 @@ class _PromptfooReader:
         return self._more_usual(self.notes.object(("defaultTest",), usual), ("defaultTest",), Usual(), self.notes)
 
     def _more_usual(self, test: dict[str, Any], key: Key, usual: Usual, notes: Notes) -> Usual:
-        """Return what all tests have, with what a default test, a part of a scenario or a test itself adds to it."""
+        """Return `usual` extended by the values of `test`: a default test, a part of a scenario, or a test itself."""
         notes.unused(key, test, _OF_A_TEST)
         notes.unused((*key, "options"), test.get("options"), ("provider",))
         names = ("vars", "options", "metadata")
@@ -323,7 +323,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def _unnamed(case: PromptCase) -> PromptCase:
-    """Return one of several cases of a test, which differ in their values."""
+    """Return one of the cases of a test, named by its values, in which it differs from the others."""
     told = ", ".join(str(value) for value in case.variables.values() if _is_plain(value))
     return replace(case, name=f"{case.name}: {told}" if case.name else None)
 

@@ -1,6 +1,6 @@
 """Turn the assertions of promptfoo into scorers, and its providers into subjects.
 
-Those that run code or have no equal here are named.
+Those that run code or have no equivalent here are reported.
 """
 
 import re
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 CONDITIONS = frozenset(CHECKS) - {"max-words", "ends-with", "not-ends-with"}
-"""The types that `checks` has, too, with the same meaning."""
+"""The types of assertions that `checks` also has, with the same meaning."""
 
 _LISTS = ("contains-any", "contains-all", "icontains-any", "icontains-all")
 _MEASURES = {"cost": "max_usd", "latency": "max_ms"}
@@ -38,7 +38,7 @@ _IN_CSV = CONDITIONS | _MEASURES.keys() | {"llm-rubric", "similar", "javascript"
 
 
 def csv_assertion(text: str) -> dict[str, Any]:
-    """Return the assertion in a cell of the column `__expected`."""
+    """Return the assertion in a cell of promptfoo's column `__expected`."""
     if text in ("is-json", "contains-json"):
         return {"type": text}
     found = _CSV.fullmatch(text)
@@ -55,7 +55,7 @@ def csv_assertion(text: str) -> dict[str, Any]:
 
 
 class Assertions:
-    """Make the scorers of cases. Equal ones are built once."""
+    """Build the scorers of cases. Equal scorers are built only once."""
 
     def __init__(self, notes: "Notes") -> None:
         self.built: dict[str, Scorer] = {}
@@ -72,7 +72,7 @@ class Assertions:
     ) -> tuple[ScorerSpec, ...] | None:
         """Return the scorers of a case, or None if it has to be left out. Without assertions, an answer is enough.
 
-        `mean` says that the test has a threshold, which the mean of all its assertions has to reach.
+        With `mean`, the test has a threshold for the mean of all its assertions.
         """
         made: list[tuple[Any, dict[str, Any] | ScorerSpec]] = []  # with their weights
         for key, given, notes in asserted:
@@ -105,7 +105,7 @@ class Assertions:
     def _scorer(
         self, given: Any, key: Key, notes: "Notes", variables: dict[str, Any], judge: Any, *, mean: bool
     ) -> dict[str, Any] | ScorerSpec | None:
-        """Return a condition, a scorer, or None for what is not understood."""
+        """Return the condition or scorer for an assertion; None if the assertion is not understood."""
         if not isinstance(given, dict) or not isinstance(given.get("type"), str):
             notes.problem(key, "an assertion has to be an object with a `type`")
             return None
@@ -159,7 +159,7 @@ class Assertions:
 
 
 def _numbered(specs: list[ScorerSpec]) -> tuple[ScorerSpec, ...]:
-    """Return scorers with names that tell those of one kind apart."""
+    """Return scorers under different names, by numbering those of the same kind."""
     kinds = [spec.kind for spec in specs]
     before = [kinds[:at].count(kind) for at, kind in enumerate(kinds)]
     names = [f"{kind} {number + 1}" if number else None for kind, number in zip(kinds, before, strict=True)]
@@ -187,7 +187,7 @@ def _condition(kind: str, value: Any, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _filled(value: Any, variables: dict[str, Any]) -> Any:
-    """Fill the templates in a value, however deep."""
+    """Fill the templates in a value and in all values inside it."""
     if isinstance(value, str):
         if value.startswith("file:"):
             raise UsageError(f"{value!r}: assertions in files are not understood: write it out")
@@ -213,7 +213,7 @@ _PROGRAMS = ("exec", "python", "file", "golang", "ruby", "script")
 
 
 def model_name(text: str) -> str | None:
-    """Return our name of a model of promptfoo, or None if we have no such provider."""
+    """Return our name of a promptfoo model, or None if we do not have its provider."""
     provider, _, rest = text.partition(":")
     api, colon, model = rest.partition(":")
     if colon and api in _APIS:
@@ -229,7 +229,7 @@ def echo(prompt: str) -> str:
 
 
 def provider_subject(item: Any, key: Key, notes: "Notes") -> SubjectSpec | None:
-    """Return the subject of a provider, or None after naming what is not understood."""
+    """Return the subject of a provider, or None after reporting that it is not understood."""
     if isinstance(item, dict) and "id" not in item and len(item) == 1:  # `openai:gpt-4o: {config: …}`
         name, inner = next(iter(item.items()))
         item = {"id": name, **(inner if isinstance(inner, dict) else {})}

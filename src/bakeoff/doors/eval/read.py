@@ -71,7 +71,7 @@ def suite_of(placed: PlacedYaml) -> PromptSuite:
 
 
 def _rest_of(value: dict[str, JsonValue], wrong: set[str]) -> EvalConfig:
-    """Return a configuration without the keys that have problems, so that those of the others are found, too."""
+    """Return a configuration without the keys that have problems, so that problems of the other keys are found, too."""
     if "judge" in wrong:  # another judge might have other problems
         wrong = {*wrong, "scorers", "cases"}
     kept = {name: part for name, part in value.items() if name not in wrong}
@@ -79,7 +79,7 @@ def _rest_of(value: dict[str, JsonValue], wrong: set[str]) -> EvalConfig:
 
 
 class _SuiteReader:
-    """Reads one configuration, and collects its problems and those already known."""
+    """Read one configuration, and collect its problems besides those already known."""
 
     def __init__(self, placed: PlacedYaml, config: EvalConfig, problems: Sequence[str] = ()) -> None:
         self.placed, self.config = placed, config
@@ -124,7 +124,7 @@ class _SuiteReader:
         self.problems.append(self.placed.problem(key, what))
 
     def _line(self, problem: str) -> int:
-        """Return the line of a problem in the configuration; problems of other files come last."""
+        """Return the line of a problem in the configuration, for sorting: problems of other files come last."""
         line = problem.removeprefix(f"{self.placed.file}:").partition(":")[0]
         return int(line) if line.isdecimal() else sys.maxsize
 
@@ -216,7 +216,7 @@ class _SuiteReader:
             self._add(error, place)
 
     def _add(self, error: UsageError, key: Key) -> None:
-        """Add a problem of another file, which names its own place, or one of ours."""
+        """Add a problem at a key. Problems of other files already name their own place."""
         text = str(error)
         own = any(text.startswith(f"{file}:") for file in self.sources)
         self.problems.append(text if own else self.placed.problem(key, text))
@@ -315,7 +315,7 @@ _SETTINGS = {*OF_KINDS["model"]} - {"system", "base_url", "key_variable", "mcp"}
 
 
 def subject_specs(entries: Sequence[SubjectEntry], placed: PlacedYaml, problems: list[str]) -> tuple[SubjectSpec, ...]:
-    """Return the subjects of a plan, each with a name of its own. Problems are added to a list."""
+    """Return the subjects of a plan under unique names. Problems are added to a list."""
     specs: list[SubjectSpec] = []
     taken: set[str] = set()
     for at, entry in enumerate(entries):

@@ -60,7 +60,7 @@ def _costs(plan: Plan, records: Iterable[Record]) -> dict[tuple[str, str], float
 
 
 def left_out_section(settings: EvalPlanSettings) -> Section | None:
-    """List what a configuration has that was not understood or not run; None if there is nothing."""
+    """List the parts of a configuration that were not understood or not run; None if there are none."""
     if not settings.warnings:
         return None
     shown = tuple(visible(warning, 500) for warning in settings.warnings)

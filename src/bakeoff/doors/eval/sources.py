@@ -1,7 +1,7 @@
 """Read rows of cases from files and folders: CSV, JSON, JSON lines, YAML, Parquet, and data sets of Hugging Face.
 
-A row is plain data with a place, as `file:line`. Nothing in it is ever executed, and its scorers name no code and no
-model.
+A row is plain data with a place, as `file:line`. Nothing in it is ever executed, and its scorers must not name code or
+models.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -41,10 +41,10 @@ def _keys(value: Any, key: Key = ()) -> Iterator[Key]:
 
 
 class PlacedRow(PlacedYaml):
-    """A row whose keys all have one place, which is already complete with file and line."""
+    """A row whose keys all have the same place, which already includes file and line."""
 
     def where(self, key: Key) -> str:  # noqa: ARG002 - all keys have the same place
-        """Return the file and the line of the row, for messages."""
+        """Return the file and line of the row for messages, whatever the key."""
         return str(self.file)
 
 
@@ -69,7 +69,7 @@ def rows_of_file(file: Path) -> Iterator[DataRow]:
 def read_texts(
     pattern: str, folder: Path, sources: list[Path], problem: Callable[[str], None]
 ) -> Iterator[tuple[Path, str]]:
-    """Yield the files of a path or pattern with their texts, and add them to `sources`. Problems are told."""
+    """Yield the files of a path or pattern with their texts, and add them to `sources`. Pass problems to `problem`."""
     found = find_files(pattern, folder)
     if not found:
         problem(f"no file matches {pattern!r}")
@@ -82,7 +82,7 @@ def read_texts(
 
 
 def number_in(text: str) -> float | str:
-    """Return the number that a cell holds, or its text, which is then refused at its place."""
+    """Return the number in a cell, or the text itself, which is then reported at its place."""
     try:
         return float(text)
     except ValueError:
@@ -116,7 +116,7 @@ def dataset_rows(folder: Path, split: str | None) -> Iterator[DataRow]:
 
 
 def _names(given: Any) -> list[str]:
-    """Return names of files of a data set. Only plain names are accepted, so that none leads out of its folder."""
+    """Return the file names of a data set. Only plain names are accepted, so that none leads out of the folder."""
     names = [str(each) for each in given or ()]
     if wrong := [name for name in names if Path(name).name != name or name in (".", "..")]:
         raise UsageError(f"{wrong[0]!r} is not the name of a file in the data set")
@@ -147,7 +147,7 @@ def _load(file: Path) -> dict[str, Any]:
 
 
 def function_rows(target: str) -> Iterator[DataRow]:
-    """Yield what a function of the user yields: objects, or texts that are inputs.
+    """Yield rows from a function of the user, which yields objects, or texts that are inputs.
 
     The function is called without arguments, and at most `MAX_CASES` + 1 items are taken. Raises `UsageError` if it
     raises or yields something else.

@@ -47,7 +47,7 @@ class McpProgress:
 
 
 Config = Path | str | Mapping[str, Any] | SuiteConfig | EvaluationRequest
-"""A file or a folder of files, the keys of a file as data, a configuration, or a part of a file or folder."""
+"""The accepted forms of a configuration: a path, the keys of a file as data, a model, or a request."""
 
 OnProgress = Callable[[McpProgress], None]
 
@@ -73,7 +73,7 @@ async def evaluate_async(
 
 
 evaluate_mcp, evaluate_mcp_async = evaluate, evaluate_async
-"""The names of both in `bakeoff`."""
+"""The public names of both functions in `bakeoff`."""
 
 
 async def evaluate_all(
@@ -85,7 +85,7 @@ async def evaluate_all(
 
 
 def _all_of(config: Config, options: RunOptions | None) -> tuple[SelectedSuite, ...]:
-    """Read and check every suite that a configuration means. Raise one error for all problems."""
+    """Read and check every suite that a configuration stands for. Raise one error for all problems."""
     options = options or RunOptions()
     if isinstance(config, EvaluationRequest):
         read = read_suites(config, options)

@@ -1,4 +1,4 @@
-"""The cases of a configuration: a prompt and the expected calls, or several turns of a conversation."""
+"""The cases of a configuration: a prompt with the expected calls, or several turns of a conversation."""
 
 from typing import Annotated, Any
 
@@ -21,14 +21,14 @@ from bakeoff.scorers.entries import ScorerEntries
 from bakeoff.scorers.mcp.calls import CallRules, EndCheck, ExpectedMcpCall, GradedText, written_calls
 
 SPELLINGS = ("expectedOutput", "expectedToolUsage")
-"""Both names of one key: ours, and that of older files."""
+"""Both names of one key: ours, and the one in older files."""
 
 Truth = Annotated[bool, Strict()]
 OF_A_TURN = (
     *("prompt", *SPELLINGS, "expectedResults", "alternatives"),
     *("order", "extraCalls", "maxCalls", "expectedError"),
 )
-"""The keys that a case with several turns has in each turn instead."""
+"""The keys that, in a case with several turns, belong into each turn."""
 
 
 class McpTurn(CallRules):
@@ -63,7 +63,7 @@ class McpTurn(CallRules):
     @field_validator("expectedOutput", mode="before")
     @classmethod
     def _as_list(cls, value: Any) -> Any:
-        """Accept one call where a list is expected. An empty list says neither null nor a call, and is refused."""
+        """Accept one call where a list is expected. Refuse an empty list, which is neither null nor a call."""
         if isinstance(value, list) and not value:
             raise ValueError("[] is empty: write null if no tool should be called")
         return [value] if isinstance(value, dict) else value
@@ -130,7 +130,7 @@ class McpCase(McpTurn):
 
     @property
     def parts(self) -> tuple[McpTurn, ...]:
-        """Return the turns. A case without turns is its own only part."""
+        """Return the turns. A case without turns is its own only turn."""
         return self.turns or (self,)
 
     def names(self, number: int) -> frozenset[str | None]:

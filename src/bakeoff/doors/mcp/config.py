@@ -78,7 +78,7 @@ class ModelSettings(FrozenModel):
 
 
 class SuiteModelSettings(ModelSettings):
-    """The settings of all models, and of single models. A file has both under one key."""
+    """The settings of all models, and those of single models. A file has both under one key."""
 
     # The alias is not a key of a file: a key with a colon is the name of a model.
     of: dict[str, ModelSettings] = Field(default={}, validation_alias=AliasChoices(AliasPath(":")))
@@ -110,7 +110,7 @@ def _address(url: str) -> str:
 
 
 def _variable_name(name: str) -> str:
-    """Refuse a text that is not the name of a variable. It may be the key itself, so it is not shown."""
+    """Refuse a text that is not the name of a variable. It is not shown, because it may be the key itself."""
     if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name):
         # The value is not shown, because it may be the key itself.
         raise ValueError("this is not the name of a variable: write its name, such as MY_API_KEY, and not the key")
@@ -207,7 +207,7 @@ class SuiteConfig(RunSettings):
         return 1.0 if self.passThreshold is None else self.passThreshold
 
     def executes(self, case: McpCase) -> bool:
-        """Return True if the tools of a case are executed: it needs that, and nothing forbids it."""
+        """Return True if the tools of a case are executed: the case needs it, and no setting forbids it."""
         told = case.executeTools if case.executeTools is not None else self.executeTools
         # Later turns go on with the results of earlier ones.
         needed = case.gradingPrompt is not None or len(case.turns) > 1 or bool(case.endState)
@@ -215,7 +215,7 @@ class SuiteConfig(RunSettings):
         return told if told is not None else needed or checked or self.mode == "agent"
 
     def settings_of(self, model: str) -> ModelSettings:
-        """Return the settings of a model. One that runs on this machine has more time, unless the file sets it."""
+        """Return the settings of a model. A local model has more time, unless the file sets a timeout."""
         settings = self.modelSettings.of.get(model, self.modelSettings)
         if "timeout" in settings.model_fields_set or not model.lower().startswith("local:"):
             return settings
@@ -233,12 +233,12 @@ class McpSuite:
 
     @property
     def folder(self) -> Path:
-        """Return the folder that relative paths and modules of the configuration belong to."""
+        """Return the folder to which relative paths and modules of the configuration belong."""
         return self.file.parent
 
     @property
     def case_names(self) -> set[str | None]:
-        """Return everything that selects a case."""
+        """Return all names, numbers and tags that select a case."""
         return {name for number, case in enumerate(self.config.testCases, 1) for name in case.names(number)}
 
 
@@ -259,7 +259,7 @@ def read_suite(file: Path, environment: Mapping[str, str] | None = None) -> McpS
 
 
 def check_config(text: str, file: Path, environment: Mapping[str, str]) -> None:
-    """Raise a `UsageError` if a text that is to become a file is not a valid configuration."""
+    """Raise a `UsageError` if a text would not be a valid configuration as a file."""
     if len(text.encode()) > MAX_FILE_SIZE:
         raise UsageError(f"nothing was written, because {file} would be larger than {MAX_FILE_SIZE // 1024 // 1024} MB")
     try:
@@ -290,7 +290,7 @@ def _checked(read: PlacedYaml, environment: Mapping[str, str]) -> McpSuite:
 
 
 def suite_environment(folder: Path) -> dict[str, str]:
-    """Return the variables: the environment, then `.env` files beside the configuration, then those here."""
+    """Return the variables: from the environment, else from `.env` beside the configuration, else from `.env` here."""
     here = read_environment(base={})
     beside = {} if folder == Path() else read_environment(folder, base={})
     return {**here, **beside, **os.environ}
@@ -324,7 +324,7 @@ def _expanded(placed: PlacedYaml, environment: Mapping[str, str]) -> PlacedYaml:
 
 
 def _is_left(key: Key, value: str) -> bool:
-    """Return True if a text keeps its variables until it is used, because it may contain a key."""
+    """Return True if the variables of a text are expanded only when it is used, because it may contain a key."""
     match key:
         case ("mcpServers", _, "url"):
             return value.startswith(("http://", "https://"))  # enough to check it now
@@ -338,7 +338,7 @@ def _is_left(key: Key, value: str) -> bool:
 
 
 def shape_problems(placed: PlacedYaml) -> Iterator[str]:
-    """Yield problems of the file's shape, which later errors would describe badly."""
+    """Yield problems of the file's shape, for which validation would give worse messages."""
     assert isinstance(placed.value, dict)
     servers = placed.value.get("mcpServers")
     if isinstance(servers, dict):
@@ -351,7 +351,7 @@ def shape_problems(placed: PlacedYaml) -> Iterator[str]:
 
 
 def _shape_of_case(placed: PlacedYaml, key: Key, case: dict[str, JsonValue]) -> Iterator[str]:
-    """Yield what pydantic would report less clearly: both spellings of a key, and keys in the wrong place."""
+    """Yield problems that pydantic would report less clearly: both spellings of a key, and keys in the wrong place."""
     if all(name in case for name in SPELLINGS):
         what = f"{SPELLINGS[1]!r} is another name for {SPELLINGS[0]!r}, which is here too: remove one"
         yield placed.problem((*key, SPELLINGS[1]), what)
@@ -368,7 +368,7 @@ def _shape_of_case(placed: PlacedYaml, key: Key, case: dict[str, JsonValue]) -> 
 
 
 def config_problems(placed: PlacedYaml, config: SuiteConfig) -> Iterator[str]:
-    """Yield what is wrong across keys: names used twice, unknown models and servers, calls that cannot be right."""
+    """Yield problems that involve several keys: duplicate names, unknown models and servers, impossible calls."""
     named: dict[str, list[str | None]] = {
         "mcpServers": [server.name for server in config.mcpServers],
         "testCases": [case.name for case in config.testCases],
@@ -427,7 +427,7 @@ def _provider_problems(placed: PlacedYaml, config: SuiteConfig) -> Iterator[str]
 
 
 def _server_problems(placed: PlacedYaml, at: int, server: ServerSpec) -> Iterator[str]:
-    """Find a whole command line in `command`, which would be one program with spaces in its name."""
+    """Yield a problem if `command` holds a whole command line, which would be a program with spaces in its name."""
     command = server.command or ""
     program, *rest = command.split() or [""]
     if rest and not server.args and not Path(command).exists():
@@ -457,7 +457,7 @@ def _case_problems(placed: PlacedYaml, at: int, case: McpCase) -> Iterator[str]:
 
 
 def _end_state_problems(placed: PlacedYaml, at: int, case: McpCase, servers: Sequence[str]) -> Iterator[str]:
-    """Yield wrong matchers of the end state, and servers that its checks name and that do not exist."""
+    """Yield wrong matchers of the end state, and servers in its checks that do not exist."""
     for number, check in enumerate(case.endState):
         key: Key = ("testCases", at, "endState", number)
         for place, problem in matcher_problems(check.expectedResults):
@@ -470,7 +470,7 @@ def _end_state_problems(placed: PlacedYaml, at: int, case: McpCase, servers: Seq
 
 
 def is_same_model(judge: str, models: Iterable[str]) -> bool:
-    """Compare models by provider and name. Invalid names are reported elsewhere."""
+    """Tell whether a judge is one of the models, by provider and name. Invalid names are reported elsewhere."""
     try:
         return _canonical(judge) in [_canonical(name) for name in models]
     except UsageError:

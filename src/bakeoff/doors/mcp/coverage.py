@@ -22,7 +22,7 @@ _MAX_SHOWN = 3
 
 
 class ToolCoverage(FrozenModel):
-    """A count of things, and how many of them cases exercise."""
+    """The number of items, such as tools, and how many of them cases exercise."""
 
     covered: int
     total: int
@@ -63,7 +63,7 @@ class Coverage(FrozenModel):
 
     @property
     def first_gaps(self) -> str:
-        """Return the first things that no case exercises, in a few words."""
+        """Return a few of the first items that no case exercises, as text."""
         gaps: list[str] = []
         for each in self.uncovered:
             label = visible(tool_label(each.server, each.tool), 80)
@@ -130,7 +130,7 @@ def _choices(schema: JsonValue | Schema, root: Schema, depth: int = 0) -> list[J
 
 
 def _is_used(name: str, call: ExpectedMcpCall) -> bool:
-    """Return True if a call must have a parameter. One that may be absent says nothing about a model."""
+    """Return True if a call must have a parameter. Optional parameters do not show that a model used them."""
     if name not in call.parameters:
         return False
     expected = call.parameters[name]

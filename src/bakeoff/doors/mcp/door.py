@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class McpDoor(Door):
     """Models in three modes, the scorer of their calls, and the reports in `mcp-report/`.
 
-    One door serves one plan. Its settings and environment are read from the plan unless they are given. `running` are
+    One door serves one plan. Its settings and environment are read from the plan unless they are given. `running` has
     its servers if they run already.
     """
 
@@ -67,7 +67,7 @@ class McpDoor(Door):
         return registry
 
     def options(self, plan: Plan, options: RunOptions) -> RunOptions:
-        """Apply the limits and retries of the suite, and the secrets of its folder, also when its run is resumed."""
+        """Apply the limits and retries of the suite, and the secrets of its folder, even when its run is resumed."""
         from bakeoff.doors.mcp.servers import values_of_arguments
 
         settings, environment = self.settings_of(plan), self.environment_of(plan)
@@ -83,7 +83,7 @@ class McpDoor(Door):
         )
 
     def page_parts(self, run: "RunData") -> "DoorParts":
-        """Return the sections that a run page gets from this door; none without a run folder."""
+        """Return the sections that this door adds to a run page; none without a run folder."""
         from bakeoff.doors.mcp.outcome import confusions, outcome_of
         from bakeoff.doors.mcp.results.sections import page_parts
         from bakeoff.doors.mcp.runs import compare_with_run_before
@@ -97,7 +97,7 @@ class McpDoor(Door):
         return page_parts(run.plan, settings, outcome, found, compare_with_run_before(run.folder, run.plan))
 
     def finish(self, run: FinishedRun) -> "McpResults":
-        """Write the reports of the suite. A cell passes by its share of rounds, the suite by its rule over cells."""
+        """Write the reports of the suite. A cell passes by its share of rounds, the suite by its rule for cells."""
         from bakeoff.doors.mcp.results import sections
         from bakeoff.doors.mcp.results.files import write_reports
         from bakeoff.doors.mcp.results.report import cost_of
@@ -125,13 +125,13 @@ class McpDoor(Door):
         return case_places(Path(self.settings_of(plan).file))
 
     def settings_of(self, plan: Plan) -> McpPlanSettings:
-        """Return the settings of the plan, read once."""
+        """Return the settings of the plan. They are read once."""
         if self._settings is None:
             self._settings = settings_of(plan)
         return self._settings
 
     def environment_of(self, plan: Plan) -> Mapping[str, str]:
-        """Return the variables and secrets of the suite, read once."""
+        """Return the variables and secrets of the suite. They are read once."""
         if self._environment is None:
             self._environment = environment_of(plan, self.settings_of(plan))
         return self._environment

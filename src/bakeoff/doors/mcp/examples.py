@@ -38,7 +38,7 @@ class Example:
 
     @property
     def contents(self) -> dict[str, str]:
-        """Return the texts to write, by file name."""
+        """Return the text of each file to write, by file name."""
         files = {**self.files, SCHEMA_NAME: SCHEMA_NAME}
         return {name: _as_written(name, _bundled(source)) for name, source in files.items()}
 
@@ -82,7 +82,7 @@ def find_example(name: str) -> Example:
 
 
 def _as_written(name: str, text: str) -> str:
-    """Return a file with the running Python interpreter, and without comments for our own linters.
+    """Return the text of a file for a new example: with the path of this Python, and without comments for our linters.
 
     A `python` on the path may lack the packages that the server needs.
     """

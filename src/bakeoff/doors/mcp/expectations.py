@@ -1,7 +1,7 @@
 """Check expected calls against the tools that servers offer, before a model is asked.
 
-An expectation that contradicts a tool's schema can never be met by a correct call, so each round would be paid for
-nothing.
+An expectation that contradicts a tool's schema can never be met by a correct call, so the cost of each round would be
+wasted.
 """
 
 import re
@@ -48,7 +48,7 @@ def unknown_tools(suite: McpSuite, tools: Iterable[ServerTool], only: Container[
 
 
 def unknown_offers(suite: McpSuite, tools: Iterable[ServerTool], only: Container[int] | None = None) -> list[str]:
-    """Return a sentence with its place for each offered tool that no server has, or expected tool not on offer."""
+    """Return a sentence, with its place, for each offered tool that no server has and each expected one not offered."""
     known = {name for tool in tools for name in (tool.name, f"{tool.server}/{tool.name}")}
     found: list[str] = []
     for at, case in _selected(suite, only):
@@ -102,7 +102,7 @@ def destructive_calls(suite: McpSuite, tools: Iterable[ServerTool], only: Contai
 
 
 def _selected(suite: McpSuite, only: Container[int] | None) -> Iterator[tuple[int, McpCase]]:
-    """Yield the selected cases with their places in the list."""
+    """Yield the selected cases with their indices."""
     return ((at, case) for at, case in enumerate(suite.config.testCases) if only is None or at + 1 in only)
 
 
@@ -156,7 +156,7 @@ def _problems(
 
 
 def _matcher_problems(matcher: Matcher, schema: Schema, root: Schema, place: Key) -> Iterator[_Problem]:
-    """Yield why no value that the schema allows can match, for each kind of matcher."""
+    """Yield, for each kind of matcher, why it cannot match any value that the schema allows."""
     kinds = set(types_of(schema))
     if matcher.is_open:
         return
@@ -176,7 +176,7 @@ def _matcher_problems(matcher: Matcher, schema: Schema, root: Schema, place: Key
 
 
 def _matches_a_choice(pattern: str, schema: Schema) -> bool:
-    """Return False if a pattern is found in no choice of an enum, whatever the case of its letters."""
+    """Return True if a choice of the enum contains the pattern in any case, or if there is no enum."""
     choices = schema.get("enum")
     if not isinstance(choices, list):
         return True
@@ -188,7 +188,7 @@ def _matches_a_choice(pattern: str, schema: Schema) -> bool:
 
 
 def _is_a_choice(matcher: Matcher, schema: Schema) -> bool:
-    """Return True if a value that is compared without case is one of an enum."""
+    """Return True if a matcher that ignores case expects a value of an enum."""
     choices = schema.get("enum")
     if not matcher.caseInsensitive or not isinstance(choices, list):
         return False

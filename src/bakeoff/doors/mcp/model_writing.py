@@ -24,13 +24,16 @@ _MAX_OTHERS = 20  # tools that a description is told apart from
 _OBJECT = re.compile(r"\{.*\}", re.DOTALL)
 
 Write = Callable[[Mapping[str, Any], str, int], Awaitable[str]]
-"""Writes a text from data, for a task with this name and seed. Raises `SubjectError` if the answer has no text."""
+"""A function that writes a text from data, for a task with this name and seed.
+
+Raises `SubjectError` if the answer has no text.
+"""
 
 
 async def proposed_descriptions(
     tool: ServerTool, tools: Sequence[ServerTool], model: str, count: int, environment: Mapping[str, str]
 ) -> tuple[list[str], list[str]]:
-    """Return what a model proposes, and a sentence for each answer that cannot be used."""
+    """Return the descriptions that a model proposes, and a sentence for each answer that cannot be used."""
     others = [other for other in tools if other.name != tool.name][:_MAX_OTHERS]
     told = {
         "name": tool.name,
@@ -61,7 +64,7 @@ async def reworded(
     async with _writer(model, "prompt", environment) as write:
         for draft in drafts:
             tool = offered.get((draft.server or "", draft.tool or ""))
-            if tool is None or draft.tags:  # these say what they mean word by word
+            if tool is None or draft.tags:  # the exact words of these drafts matter
                 better.append(draft)
                 continue
             told = {"description": tool.description[:2_000], "values": draft.values, "request": draft.prompt}
@@ -113,7 +116,7 @@ async def _writer(model: str, key: str, environment: Mapping[str, str]) -> Async
 
 
 def _check_prompt(said: str, draft: Draft, tool: ServerTool) -> None:
-    """Raise `SubjectError` for a prompt that no file can hold, that lacks a value, or that gives the tool away."""
+    """Raise `SubjectError` for a prompt that no file can hold, that lacks a value, or that reveals the tool."""
     if not said.isprintable() or "${" in said:
         raise SubjectError("the model's answer contains characters that a configuration cannot")
     if lost := [name for name, value in draft.values.items() if not _names_value(said, value)]:

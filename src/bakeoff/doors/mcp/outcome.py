@@ -36,7 +36,7 @@ class CellOutcome:
 
     @property
     def scored(self) -> int:
-        """Return the number of rounds that count, which excludes those that infra or budget ended."""
+        """Return the number of rounds that count; those that infra or budget ended do not."""
         return sum(record.verdict.counts for record in self.records)
 
     @property
@@ -52,7 +52,7 @@ class CellOutcome:
 
 @dataclass(frozen=True, slots=True)
 class CallOutcome:
-    """All cells in the plan's order: cases outside, models inside."""
+    """All cells in the plan's order: by case, and by model within a case."""
 
     cells: tuple[CellOutcome, ...]
     rule: Literal["all", "ratio"]
@@ -71,9 +71,9 @@ class CallOutcome:
 
     @property
     def evidence(self) -> GateEvidence:
-        """Return the evidence for the suite's gate. It has failed once undecided cells can no longer change that.
+        """Return the evidence for the suite's gate, which fails once the undecided cells can no longer change that.
 
-        Cells that are allowed to be undecided are left out.
+        Undecided cells that are allowed are left out.
         """
         decided, wanted = self.passed + self.failed, self.threshold if self.rule == "ratio" else 1.0
         value, best = self.passed / decided if decided else None, 1 - self.failed / (len(self.cells) or 1)
@@ -81,7 +81,7 @@ class CallOutcome:
 
     @property
     def state(self) -> GateState:
-        """Return the outcome of the suite, where nothing may be undecided."""
+        """Return the outcome of the suite if no cell may be undecided."""
         return decide_gate(self.evidence).state
 
     def by_case(self) -> Iterable[tuple[str, list[CellOutcome]]]:
@@ -95,8 +95,8 @@ class CallOutcome:
 def outcome_of(plan: Plan, records: Iterable[Record], settings: McpPlanSettings) -> CallOutcome:
     """Compute the outcome of all cells. `records` must contain the latest record of each trial once.
 
-    A cell that was not run because its comparisons were decided before is left out, like one that was not selected. A
-    cell that had been started counts with its rounds.
+    A cell without rounds is left out if its comparisons were already decided, like a cell that was not selected. A cell
+    that was started counts with its rounds.
     """
     found: dict[tuple[str, str], list[Record]] = {}
     tally = RunTally(plan)
@@ -124,30 +124,30 @@ _MAX_PAIRS = 10
 _MAX_OTHERS = 30  # unwanted tools with a column of their own: a model may invent one for every call
 
 Pair = tuple[str, str]
-"""The tool that was wanted, and the one that was called instead."""
+"""The expected tool, and the one that was called instead."""
 
 
 @dataclass(frozen=True, slots=True)
 class Confusion:
-    """One model's calls: the rounds for each pair of a wanted and a called tool, and for each wanted tool."""
+    """One model's calls: the number of rounds for each pair of an expected and a called tool, and per expected tool."""
 
     model: str
     counts: Mapping[Pair, int]
     rounds: Mapping[str, int]
 
     def wanted(self) -> list[str]:
-        """Return the wanted tools in the order of the plan, which are the rows of the matrix."""
+        """Return the expected tools in the order of the plan, which are the rows of the matrix."""
         return list(dict.fromkeys(wanted for wanted, _ in self.counts))
 
     def called(self) -> list[str]:
-        """Return the wanted tools first, in the same order, so that correct calls are on the diagonal."""
+        """Return the expected tools first, in the same order, so that correct calls are on the diagonal."""
         wanted = self.wanted()
         others = {called for _, called in self.counts} - set(wanted)
         return [*wanted, *sorted(others, key=lambda name: (name in _NOT_TOOLS, name))]
 
 
 class ConfusedTools(FrozenModel):
-    """A wanted tool and another that was called instead, over all models."""
+    """An expected tool and another that was called instead, over all models."""
 
     wanted: str
     called: str
@@ -176,7 +176,7 @@ def confusions(plan: Plan, records: Iterable[Record]) -> tuple[Confusion, ...]:
 
 
 def _confusion(model: str, rounds: Sequence[Sequence[Pair]], order: Sequence[str]) -> Confusion:
-    """Count the rounds of each pair. The rarest unwanted tools are counted together if there are too many."""
+    """Count the rounds of each pair. If there are too many tools, the rarest unexpected ones are counted together."""
     wanted = Counter(name for pairs in rounds for name in {wanted for wanted, _ in pairs})
     called = Counter(name for pairs in rounds for _, name in pairs if name not in order and name not in _NOT_TOOLS)
     kept = {name for name, _ in called.most_common(_MAX_OTHERS)}
@@ -226,7 +226,7 @@ def called_in(record: Record) -> list[Call]:
 
 
 def _pairs(wanted: Sequence[str], record: Record) -> list[Pair]:
-    """Pair each wanted tool with the call in its place: as many correct pairs as the order allows, then others.
+    """Pair each expected tool with a call: as many correct pairs as the order allows, then the others.
 
     Pairing by position alone would make every call after a missing one look like a confusion.
     """

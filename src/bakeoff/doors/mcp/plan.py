@@ -34,10 +34,10 @@ from bakeoff.scorers.mcp.calls import SCORER, CaseExpectation, ExpectedTurn, Mod
 
 DOOR = "mcp"
 KIND = "mcp-"
-"""Starts the kind of every subject; the mode follows."""
+"""The prefix of every subject's kind; the mode follows it."""
 
 FIRST_SEED = 1
-"""Rounds are counted from 1, here and in reports, and the number of a round is its seed."""
+"""The first round's number. Reports count rounds from 1, too, and the number of a round is its seed."""
 
 AGENT_STEPS = 10
 REPORT_FOLDER = Path("mcp-report")
@@ -61,7 +61,7 @@ class EvaluationRequest(FrozenModel):
 
 
 class McpPlanSettings(RunSettings):
-    """The part of a plan besides its cases, subjects, scorers and rounds.
+    """The settings of a plan, besides its cases, subjects, scorers and rounds.
 
     A run can be resumed, rescored and shown from its plan alone. Only secrets are read from the configuration again.
     """
@@ -82,17 +82,17 @@ class McpPlanSettings(RunSettings):
 
     @property
     def folder(self) -> Path:
-        """Return the folder of the configuration, in which its servers run and its modules are imported."""
+        """Return the folder of the configuration. Servers run in it, and modules are imported from it."""
         return Path(self.file).parent
 
     @cached_property
     def tools_hash(self) -> str:
-        """Return the hash of everything that the servers say about their tools; models see all of it."""
+        """Return the hash of all that the servers say about their tools, which models see."""
         return fingerprint([tool.model_dump(mode="json") for tool in self.tools])
 
     @property
     def revision(self) -> str:
-        """Return what changes the answers of all models besides their options."""
+        """Return a key of everything that may change the answers of all models, besides their options."""
         limited = f"-{fingerprint(self.offered)}" if self.offered else ""
         return f"{PROMPT_VERSION}-{self.tools_hash}-{int(self.sequences)}{limited}"
 
@@ -180,7 +180,7 @@ def build_plan(suite: McpSuite, request: EvaluationRequest) -> Plan:
 def _scorers(
     suite: McpSuite, models: Sequence[str], numbered: Sequence[tuple[int, McpCase]]
 ) -> tuple[tuple[ScorerSpec, ...], dict[int, tuple[ScorerSpec, ...]], tuple[str, ...]]:
-    """Return the scorers of answers: of the file, and of cases that have their own; and remarks on them.
+    """Return the scorers of answers: those of the file, those of single cases, and remarks on them.
 
     One error lists all problems.
     """
@@ -220,7 +220,7 @@ def with_tools(
     warnings: Sequence[str],
     coverage: Coverage | None = None,
 ) -> tuple[Plan, McpPlanSettings]:
-    """Add the tools that the servers listed to a plan and its settings."""
+    """Add the servers' tools to a plan and its settings."""
     told = tuple(dict.fromkeys((*settings.warnings, *warnings)))
     settings = settings.model_copy(update={"tools": tuple(tools), "warnings": told, "coverage": coverage})
     subjects = tuple(spec.model_copy(update={"revision": settings.revision}) for spec in plan.subjects)
@@ -278,7 +278,7 @@ def _case(
         prompt=case.prompt,
         expected=expected.model_dump(mode="json"),
         tags={f"tag {at}": tag for at, tag in enumerate(case.tags, 1)},
-        # What scorers of the answer compare with, if there are any. The comparison of calls reads `expected`.
+        # The value with which scorers of the answer compare, if any. The comparison of calls reads `expected`.
         variables={"expected": case.expected} if case.scorers or config.scorers else {},
         limits=Limits(attempt_seconds=seconds * len(case.parts) + _SPARE_SECONDS, score_seconds=_SCORE_SECONDS),
         pass_rule=PassRule(gate="share", share=config.threshold),
@@ -287,7 +287,7 @@ def _case(
 
 
 def _expectation(part: McpTurn) -> dict[str, Any]:
-    """Return what a turn expects, by the field names of `CaseExpectation`."""
+    """Return the expectation of a turn, under the field names of `CaseExpectation`."""
     return {
         "calls": part.expectedOutput,
         "results": part.expectedResults,
@@ -304,7 +304,7 @@ def case_id(number: int, name: str | None, prompt: str) -> str:
 
 
 def _options(model: str, config: SuiteConfig) -> dict[str, JsonValue]:
-    """Return everything that may change an answer. Retries and concurrency do not."""
+    """Return all options that may change an answer. Retries and concurrency do not."""
     settings = config.settings_of(model).model_dump(include=set(ModelSettings.model_fields), exclude_none=True)
     constrained = parse_model_name(model).provider == "local" and config.mode == "json"
     return {
@@ -331,6 +331,6 @@ def _provider_options(model: str, providers: Mapping[str, ProviderConfig]) -> di
 
 
 def mode_of(plan: Plan, spec: SubjectSpec | None = None) -> Mode:
-    """Return the mode in which a subject is asked, from its kind; by default the first, as all have the same."""
+    """Return the mode in which a subject is asked, from its kind. Without a subject, use that of the first."""
     mode = (spec or plan.subjects[0]).kind.removeprefix(KIND)
     return "native" if mode == "native" else "agent" if mode == "agent" else "json"

@@ -21,7 +21,7 @@ _MAX_RUNS = 50  # earlier runs to look through
 def last_two_runs(results: Path) -> tuple[Source, Source]:
     """Return the newest run of an evaluation, and the one of the same configuration before it.
 
-    If a damaged run could be one of the two, no other run is used instead.
+    If one of the two may be damaged, raise `UsageError` instead of using another run.
     """
     found = _mcp_runs(reversed(run_folders(results)), skip_damaged=False)
     newest, file = next(found, (None, ""))

@@ -19,7 +19,7 @@ from bakeoff.storage.redacted_stream import printed_secrets
 from bakeoff.storage.redaction import Redactor, known_secrets, secrets_in
 
 PLACEHOLDER = "${bakeoff_mcp_"
-"""Starts every placeholder for a secret that the configuration spells out."""
+"""The prefix of every placeholder for a secret that the configuration spells out."""
 
 
 def split_secrets(config: SuiteConfig, folder: Path) -> tuple[SuiteConfig, dict[str, str]]:
@@ -86,7 +86,7 @@ def values_of_arguments(servers: Sequence[ServerSpec], environment: Mapping[str,
 
 
 def oauth_in_folder(oauth: OAuth, folder: Path) -> OAuth:
-    """Return the settings with the place of the token file, which is relative to the configuration."""
+    """Return the settings with the absolute path of the token file, which is given relative to the configuration."""
     if oauth.tokenFile is None:
         return oauth
     return oauth.model_copy(update={"tokenFile": folder.resolve() / with_home(oauth.tokenFile)})
@@ -111,7 +111,7 @@ _SCHEME = re.compile(r"(?:bearer|basic|token) +", re.IGNORECASE)
 
 
 def parse_headers(given: Sequence[str]) -> dict[str, str]:
-    """Read `Name: value`. The message of an error does not show the value, which is likely a secret."""
+    """Read `Name: value`. Error messages do not show the value, which is probably a secret."""
     headers: dict[str, str] = {}
     for text in given:
         name, colon, value = text.partition(":")
@@ -155,7 +155,7 @@ def suite_with_headers(suite: McpSuite, given: Sequence[str]) -> McpSuite:
 
 
 def hidden_headers(given: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the headers with variables in place of values, and these values by variable."""
+    """Return the headers with variables in place of their values, and the values by variable."""
     headers: dict[str, str] = {}
     secrets: dict[str, str] = {}
     for name, value in parse_headers(given).items():
@@ -191,7 +191,7 @@ def servers_of(suite: McpSuite, only: Sequence[str] = ()) -> list[ServerSpec]:
 
 
 def redactor_of(specs: Sequence[ServerSpec]) -> Redactor:
-    """Return a redactor for the secrets of servers and of the environment. From now on, they are not printed."""
+    """Return a redactor for the secrets of servers and of the environment, which also become hidden in later output."""
     own = {f"{spec.name} {name}": value for spec in specs for name, value in spec.shown_to_nobody.items()}
     printed_secrets().learn(own)
     return Redactor({**known_secrets(), **own})

@@ -53,7 +53,7 @@ _AGENT_PROMPT = "Use the tools to do what the user asks for. When it is done, sa
 
 
 class SuiteModelOptions(ModelOptions):
-    """The options of a model that only suites have."""
+    """The options that only the models of suites have."""
 
     constrained: bool = Field(default=False, description="the reply must follow the JSON Schema of a call")
     max_steps: PositiveInt = AGENT_STEPS
@@ -65,7 +65,7 @@ _OURS = ("constrained", "max_steps", "descriptions")
 
 @dataclass(frozen=True, slots=True)
 class SuiteModel:
-    """One model in one mode. Its transcript contains the calls; the scorer judges them."""
+    """One model in one mode. Its transcript contains the calls, which the scorer judges."""
 
     model: ModelSubject
     mode: Mode
@@ -130,7 +130,7 @@ class SuiteModel:
         return _with(self.model, changes)
 
     def for_case(self, case: str) -> Self:
-        """Return the model with the tools of a case, where it does not offer all."""
+        """Return the model with only the tools that a case offers, if it does not offer all."""
         if case not in self.limited:
             return self
         only = self.limited[case]
@@ -212,12 +212,12 @@ class SuiteModel:
 
 
 def calls_scorer(plan: Plan) -> McpCalls:
-    """Return the scorer of calls as the plan has it, without servers."""
+    """Return the scorer of calls with the options of the plan, without servers."""
     return next((McpCalls.from_spec(spec) for spec in plan.every_scorer if spec.kind == SCORER), McpCalls())
 
 
 def turn_rules(options: McpCalls, settings: McpPlanSettings, environment: Mapping[str, str]) -> TurnRules:
-    """Return how the turns of a suite are read and compared."""
+    """Return the rules by which the turns of a suite are read and compared."""
     tools = () if settings.allowDestructive else settings.tools
     return TurnRules(
         ReplyReader(options.mode, settings.tools, options.strict_json),
@@ -234,7 +234,7 @@ def suite_parts(
     environment: Mapping[str, str],
     running: McpHub | None = None,
 ) -> SuiteParts:
-    """Return what the scorer of calls needs of a suite: its servers (those that run already, if any) and judges."""
+    """Return the parts of a suite for the scorer of calls: its servers, which may run already, and its judges."""
     expected = [case.expected for case in plan.cases if isinstance(case.expected, dict)]
     graded = any(each.get("grading") is not None for each in expected)
     wanted = graded or any(each.get("results") is not None or each.get("execute") for each in expected)
@@ -253,7 +253,7 @@ def suite_parts(
 
 
 def described(tools: Sequence[ServerTool], descriptions: Mapping[str, str]) -> tuple[ServerTool, ...]:
-    """Return the tools with other descriptions, given by label."""
+    """Return the tools with descriptions replaced by those given for their labels."""
     return tuple(
         tool.model_copy(update={"description": descriptions.get(tool.label, tool.description)}) for tool in tools
     )
@@ -281,7 +281,7 @@ def _with(model: ModelSubject, changes: Mapping[str, object]) -> ModelSubject:
 
 
 def _stand_in(name: str, tool: ServerTool, answer: str | None = None, *, refused: bool = False) -> Tool:
-    """Return a tool that executes nothing: each call gets this answer, or is refused because the tool may destroy."""
+    """Return a tool that executes nothing: it gives this answer, or refuses each call because it may be destructive."""
 
     async def call(arguments: Mapping[str, JsonValue]) -> JsonValue:  # noqa: ARG001 - the signature of a tool
         if refused:
@@ -292,7 +292,7 @@ def _stand_in(name: str, tool: ServerTool, answer: str | None = None, *, refused
 
 
 def _real_tool(name: str, tool: ServerTool, hub: OpenHub, clock: Clock) -> Tool:
-    """Return a tool that calls the server. Its time is not the model's, and a late answer is an error for the model."""
+    """Return a tool that calls the server. Its time does not count for the model; a late answer is an error."""
     real = hub.as_tool(tool)
 
     async def call(arguments: Mapping[str, JsonValue]) -> JsonValue:
@@ -322,8 +322,8 @@ Ask = Callable[[Conversation], Awaitable[Conversation]]
 class TurnConversation:
     """One conversation of several turns. Without a hub, calls are not executed.
 
-    A turn that fails ends the conversation: later turns build on results that do not exist then, and a call that is
-    not expected never reaches a server (in `agent` mode, the model has executed it by then).
+    A turn that fails ends the conversation: later turns would build on missing results, and an unexpected call never
+    reaches a server (in `agent` mode, the model has executed it by then).
     """
 
     rules: TurnRules
@@ -362,7 +362,7 @@ class TurnConversation:
         return transcript.model_copy(update={"metadata": {**transcript.metadata, **told}})
 
     async def _execute(self, turn: CaseExpectation, calls: Sequence[Call], steps: Sequence[Step]) -> list[ExecutedCall]:
-        """Return the results of the calls of a turn. Agents have made them already."""
+        """Return the results of the calls of a turn. Execute them first, unless an agent has made them already."""
         if self.hub is None or not calls:
             return []
         if self.rules.reader.mode == "agent":
@@ -393,7 +393,7 @@ class TurnConversation:
 
 
 def with_results(prompt: str, calls: Sequence[Call], executed: Sequence[ExecutedCall]) -> str:
-    """Return a message of the user with what the calls before it gave, for models that reply with JSON."""
+    """Return the user's next message with the results of the calls before it, for models that reply with JSON."""
     if not calls:
         return prompt
     results = [*(text_of(each.value)[:_MAX_LENGTH] for each in executed)]
@@ -406,7 +406,7 @@ def with_results(prompt: str, calls: Sequence[Call], executed: Sequence[Executed
 
 
 def _with_results(step: Step, executed: Sequence[ExecutedCall]) -> Step:
-    """Return a step of function calling with the results of its calls, which were made after it."""
+    """Return a step of function calling, with the results that its calls got afterwards."""
     given = iter(executed)
     parts: list[Part] = []
     for part in step.parts:

@@ -40,7 +40,7 @@ _CASES = re.compile(rb"""(?:^|[{,]\s*)["']?testCases["']?\s*:""", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class SelectedSuite:
-    """A suite, the part of it that was asked for, and how to run that part. The tools are added by `prepare`."""
+    """A suite, the selected part of it, and how to run that part. `prepare` adds the tools."""
 
     suite: McpSuite
     request: EvaluationRequest
@@ -52,7 +52,7 @@ class SelectedSuite:
 def find_configs(path: Path | None) -> tuple[Path, ...]:
     """Return the configuration files of a path. Without a path, return the nearest one here or above.
 
-    Of a folder, all YAML files below it that have `testCases` are returned. Raises `UsageError` if nothing is found.
+    For a folder, return all YAML files below it that have `testCases`. Raises `UsageError` if nothing is found.
     """
     if path is None:
         here = Path.cwd()
@@ -76,7 +76,7 @@ def find_suites(path: Path | None) -> tuple[Path, ...]:
     """Return the files to evaluate.
 
     Without a path, these are all suites below the current folder, or else the nearest configuration above. A path that
-    does not exist is a part of names: all suites below the current folder whose file or folder has it in its name.
+    does not exist selects all suites below the current folder with this text in the name of their file or folder.
     """
     if path is None:
         return tuple(_suites_below(Path())) or find_configs(None)
@@ -128,7 +128,7 @@ def read_suites(request: EvaluationRequest, options: RunOptions, given: McpSuite
         except BakeoffError as error:
             problems[file] = str(error)
     parts = list(_parts(suites, request))
-    if not problems:  # a file that cannot be read may have what the others lack
+    if not problems:  # an unreadable file may have what the others lack
         place, nothing = str(files[0]), f"--prompt and --case leave no case of {files[0]}: select more"
         if len(files) > 1:
             place = f"any suite in {request.path or Path()}"
@@ -145,7 +145,7 @@ def read_suites(request: EvaluationRequest, options: RunOptions, given: McpSuite
 
 
 def _parts(suites: Sequence[McpSuite], request: EvaluationRequest) -> Iterator[tuple[McpSuite, EvaluationRequest]]:
-    """Yield the matching part of every suite. A suite without a match is skipped, like a case that is filtered out."""
+    """Yield the matching part of every suite. Suites without a match are skipped, like filtered cases."""
     for suite in suites:
         models = tuple(name for name in request.models if name in suite.config.modelsToTest)
         cases = tuple(wanted for wanted in request.cases if wanted in suite.case_names)
@@ -284,7 +284,7 @@ def added_providers(suite: McpSuite) -> dict[str, Provider]:
 
 
 def check_models(suite: McpSuite, models: Container[str] | None = None, *, offline: bool = False) -> None:
-    """Raise one error for all models among these (None: all), and the judge, without a provider, key or weights.
+    """Raise one error for all of these models (None: all) and the judge that lack a provider, a key or weights.
 
     With `offline`, only recorded answers are used, so that keys and weights are not needed.
     """

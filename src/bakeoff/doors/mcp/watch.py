@@ -76,7 +76,7 @@ def newest_run(results: Path, file: str) -> RunFolder | None:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The trials to ask in a cycle, and those to carry over."""
+    """The trials of a cycle: those to ask, and those to carry over."""
 
     asked: Mapping[CellKey, str]  # with the reason
     carried: tuple[Record, ...] = ()  # with the keys of the new plan; those without a score are scored again
@@ -85,16 +85,16 @@ class Selection:
 
     @property
     def cells_carried(self) -> int:
-        """Return the number of cells that are carried over whole."""
+        """Return the number of cells whose results are all carried over."""
         return len({(record.case, record.subject) for record in self.carried} - self.asked.keys())
 
     @property
     def is_empty(self) -> bool:
-        """Return True if nothing is asked or scored, and nothing changed that a report shows."""
+        """Return True if nothing is asked or scored, and no change would be visible in a report."""
         return not self.asked and not self.changes and all(record.score_key for record in self.carried)
 
     def noted_in(self, plan: Plan) -> Plan:
-        """Return the plan with a warning that says how many results are carried over, for reports."""
+        """Return the plan with a warning for reports that says how many results are carried over."""
         if not self.cells_carried:
             return plan
         carried = count_of(self.cells_carried, "cell")
@@ -107,7 +107,7 @@ class Selection:
 def select(plan: Plan, earlier: RunFolder | None, *, anew: str | None = None) -> Selection:
     """Select the cells of a plan whose tools changed, that did not pass, or that are new.
 
-    `anew` is a reason to ask everything.
+    `anew` is a reason to select everything.
     """
     every = [(case, spec.name) for case in plan.cases for spec in plan.subjects]
     if earlier is None:
@@ -141,7 +141,7 @@ def select(plan: Plan, earlier: RunFolder | None, *, anew: str | None = None) ->
 def _executes_tools(case: Case, plan: Plan) -> bool:
     """Tell whether a scorer executes the tools of a case, whose code may have changed.
 
-    What a judge graded, and what agents executed, is not paid for again.
+    Cases that a judge graded or agents executed are not run again, because that costs money.
     """
     expected = CaseExpectation.model_validate(case.expected)
     if mode_of(plan) == "agent" or expected.grading is not None:
@@ -153,7 +153,7 @@ def _executes_tools(case: Case, plan: Plan) -> bool:
 
 
 def _with_tools_hash(plan: Plan, tools_hash: str) -> Plan:
-    """Return an earlier plan with another hash of the tools in its models: the tools are compared one by one."""
+    """Return an earlier plan with the present hash of the tools, because tools are compared one by one."""
     known = settings_of(plan).tools_hash
     models = (spec.model_copy(update={"revision": spec.revision.replace(known, tools_hash)}) for spec in plan.subjects)
     return plan.with_changes(subjects=tuple(models))
@@ -182,7 +182,7 @@ class CycleDoor(Door):
     cycle: int
 
     def line_of(self, record: Record) -> str | None:
-        """Return a line about an answer, so that the first is seen before the cycle ends."""
+        """Return a line about an answer, so that answers are shown before the cycle ends."""
         if (record.case, record.subject) not in self.selection.asked:
             return None
         passed = record.verdict is Verdict.PASS

@@ -1,7 +1,7 @@
-"""Give the core the task and the scorers of a suite as its subject and scorers.
+"""Present the task and the scorers of a suite to the core as a subject and scorers.
 
-With `--pdb`, tasks are called where a debugger can stop in them: one at a time, in pytest's thread and
-without a time limit.
+With `--pdb`, tasks are called where a debugger can stop in them: one at a time, in pytest's thread and without a time
+limit.
 """
 
 import asyncio
@@ -33,12 +33,12 @@ _CALLS_OTHERS = "bakeoff.scorers.adapters"  # a module among these
 
 Call = partial[Any]
 Errors = dict[tuple[str, int], BaseException]
-"""What tasks raised, by case and round: pytest shows it with its own traceback."""
+"""The errors that tasks raised, by case and round: pytest shows each with its own traceback."""
 
 
 @dataclass(frozen=True, slots=True)
 class EvalSubject:
-    """Call the function under test. What it raises is its own failure, and is kept for pytest to show."""
+    """Call the function under test. An error that it raises is its own failure, and is kept for pytest to show."""
 
     calls: Callable[[str], Call]  # returns the call for a case, by its id
     errors: Errors = field(default_factory=dict)
@@ -48,8 +48,8 @@ class EvalSubject:
     async def attempt(self, task: Task) -> Transcript:
         """Call the function once.
 
-        What it raises is kept in `errors`. An error that an event loop cannot carry becomes a SubjectError; one of a
-        provider or the network becomes the failure that the core retries.
+        An error that it raises is kept in `errors`. An error that an event loop cannot carry becomes a SubjectError;
+        one of a provider or the network becomes the failure that the core retries.
         """
         function = self.calls(task.case_id)
         task.clock.name = task.case_id
@@ -79,18 +79,18 @@ class EvalSubject:
 
 
 def _called(function: Call) -> Any:
-    """Call a sync function, and read the generator that it returns. The caller does this in a thread."""
+    """Call a sync function, and read the generator if it returns one. Callers run this in a thread."""
     answer = function()
     return joined(list(answer)) if inspect.isgenerator(answer) else answer
 
 
 async def all_of(generator: AsyncIterable[Any]) -> str:
-    """Return what an async generator yields."""
+    """Return the items that an async generator yields, joined."""
     return joined([piece async for piece in generator])
 
 
 def _raised_by_user(error: BaseException) -> BaseException | None:
-    """Return what the user's code raised, if it cannot pass through an event loop as it is."""
+    """Return the error that the user's code raised, if it cannot pass through an event loop as it is."""
     if (carried := carried_by(error)) is not None:
         return carried
     by_python = type(error) is RuntimeError and str(error).endswith("raised StopIteration")
@@ -100,7 +100,7 @@ def _raised_by_user(error: BaseException) -> BaseException | None:
 
 
 def _for_pytest(error: BaseException) -> BaseException:
-    """Return an error that pytest shows with the lines of the user; some would end pytest itself."""
+    """Return an error that pytest can show with the user's lines. One that would end pytest itself is replaced."""
     if not isinstance(error, NOT_FOR_A_LOOP) or isinstance(error, StopIteration):
         return error
     said = f": {error}" if str(error) else ""
@@ -126,7 +126,7 @@ def call_with_case(
 
 
 def call_with_row(task: Callable[..., Any], row: EvalRow) -> Call:
-    """Return the call of a task with its input and those other values of the row that it has parameters for."""
+    """Return the call of a task with its input, and with the values of the row for its other parameters."""
     row = _own_copy(row)
     rest = {name: value for name, value in row.values.items() if name != "input"}
     try:
@@ -141,8 +141,7 @@ def call_with_row(task: Callable[..., Any], row: EvalRow) -> Call:
 
 
 def _own_copy(row: EvalRow) -> EvalRow:
-    """Copy the containers of a row. A task that appends to its messages must not change what the next round, another
-    model and the scorers are given."""
+    """Copy the containers of a row, so that a task that appends to its messages changes only its own copy."""
     return EvalRow(row.id, _copied(row.values), row.problem)
 
 
@@ -154,7 +153,7 @@ def _copied(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class SuiteScorer:
-    """Call a scorer of the user. What it raises is its own failure, and ends nothing else."""
+    """Call a scorer of the user. An error that it raises is its own failure, and ends nothing else."""
 
     function: Callable[[ScoreInput], Any]
     name: str
@@ -170,7 +169,7 @@ class SuiteScorer:
 
     @property
     def keeps_names(self) -> bool:
-        """Tell whether the names in its scores are used: for functions, but not for scorers with a name."""
+        """Tell whether to use the names in its scores, as for functions; scorers with a name of their own use that."""
         return getattr(self.function, "name", None) is None
 
     @property
@@ -193,7 +192,7 @@ class SuiteScorer:
 
 
 def named_scorers(functions: Iterable[Callable[..., Any]], *, offline: bool = False) -> dict[str, "SuiteScorer"]:
-    """Return the scorers by name. A second one of the same name gets a number. `offline`: only recordings answer."""
+    """Return the scorers by name. A second one of the same name gets a number. If `offline`, only recordings answer."""
     scorers: dict[str, SuiteScorer] = {}
     for function in functions:
         given = (getattr(function, "name", None), getattr(function, "__name__", None))
@@ -208,7 +207,7 @@ def named_scorers(functions: Iterable[Callable[..., Any]], *, offline: bool = Fa
 
 
 def digests_of(functions: Iterable[Callable[..., Any]]) -> dict[str, str]:
-    """Return the identity of each scorer, by its name: it differs for scorers that score in another way."""
+    """Return a digest of each scorer by name, which differs for scorers that score differently."""
     return {name: scorer_digest(one.function) for name, one in named_scorers(functions).items()}
 
 
@@ -223,12 +222,12 @@ def refuse_incomplete(scorers: Mapping[str, Scorer]) -> None:
 
 
 async def preload(scorers: Mapping[str, Scorer]) -> None:
-    """Import what the scorers need before the first case, in a thread."""
+    """Import the modules that the scorers need, in a thread, before the first case."""
     for scorer in scorers.values():
         if isinstance(scorer, SuiteScorer) and (needed := getattr(scorer.function, "preload", None)):
             await asyncio.to_thread(needed)
 
 
 def is_debugging(config: pytest.Config) -> bool:
-    """Tell whether pytest was told to stop where a test fails."""
+    """Tell whether pytest was told to open a debugger where a test fails."""
     return bool(config.getoption("usepdb", False))

@@ -24,7 +24,7 @@ _CAPTURING = frozenset(("capsys", "capsysbinary", "capfd", "capfdbinary", "caplo
 
 
 def collect(collector: Any, name: str, suite: EvalSuite, *, static: bool = False) -> list[pytest.Item]:
-    """Return the items of a suite. A problem with its data fails one item, and so stops nothing else."""
+    """Return the items of a suite. A problem with its data fails one item, and other suites still run."""
     if suite in MADE:
         MADE.remove(suite)
     described = replace(suite._bakeoff, static=static or suite._bakeoff.static)
@@ -92,7 +92,7 @@ def _group(
 
 
 def _line(collector: Any, suite: EvalSuite) -> int | None:
-    """Return the line of a suite's function in its file, counted from 0, or else that of the suite itself."""
+    """Return the line, counted from 0, of a suite's function in its file, or else of the suite itself."""
     code = getattr(inspect.unwrap(suite._bakeoff.function), "__code__", None)
     if code is not None and code.co_filename == str(collector.path):
         return int(code.co_firstlineno) - 1
@@ -120,7 +120,7 @@ def warn_of_uncollected() -> None:
 
 
 def _serial_because(template: pytest.Function) -> str | None:
-    """Return why cases cannot run side by side: a fixture that each of them needs for itself. None if they can."""
+    """Return why cases cannot run side by side, such as a fixture that each needs for itself. None if they can."""
     info = template._fixtureinfo
     asked_for = {*info.argnames, *(name for mark in template.iter_markers("usefixtures") for name in mark.args)}
     if "request" in asked_for:

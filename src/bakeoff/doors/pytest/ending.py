@@ -44,7 +44,7 @@ class SessionEnd:
 
     @property
     def conclusion(self) -> dict[str, Any]:
-        """Return the ledger and the gates, which the kept run ends with. Its records have the texts, redacted."""
+        """Return the ledger and the gates, for the end of the kept run. Their texts are in its records, redacted."""
         ledger = self.summary.ledger.model_dump(mode="json", exclude={"named"})
         return {"ledger": ledger, "gates": [gate.model_dump(mode="json") for gate in self.summary.gates]}
 
@@ -55,12 +55,12 @@ class SessionEnd:
 
     @property
     def forgives(self) -> bool:
-        """Tell whether a pass rate was requested and reached, so that it allows single misses."""
+        """Tell whether a pass rate was requested and reached, so that single misses are allowed."""
         return any(gate.option.endswith("min-pass-rate") and gate.met for gate in self.summary.gates)
 
 
 def read_gates(config: pytest.Config) -> "SuiteGates":
-    """Return the gates that the options ask for. Raise pytest.UsageError, before a test runs, for what cannot work."""
+    """Return the gates that the options ask for. Raise pytest.UsageError before a test runs if they cannot work."""
     from bakeoff.report.gates import NONE_ALLOWED, GateRule
     from bakeoff.report.suites.eval_file import read_eval_file
     from bakeoff.report.suites.gates import SuiteGates, read_history
@@ -100,7 +100,7 @@ def read_gates(config: pytest.Config) -> "SuiteGates":
 
 
 def _refuse_misleading(config: pytest.Config, name: str) -> None:
-    """Refuse an option value after a space if it made pytest use the configuration of another folder, or none.
+    """Refuse a value after a space (not `=`) that made pytest use the configuration of another folder, or none.
 
     pytest looks for its configuration before it knows our options, next to everything that looks like a test path.
     """
@@ -126,7 +126,7 @@ def end(
     places: "Places",
     environment: Mapping[str, str] = os.environ,
 ) -> SessionEnd:
-    """Judge, then write: a file that cannot be written does not change the verdict.
+    """Judge the gates, then write the files: a file that cannot be written does not change the verdict.
 
     Args:
         config: of the session; its options name the files.
@@ -183,7 +183,7 @@ def _judged(
 
 
 def _add_to_junit(xml: LogXML, gate: GateResult) -> None:
-    """Add a gate as a test of its own, which fails unless it passed: some programs read nothing else."""
+    """Add a gate as a test of its own, which fails unless the gate passed: some programs read nothing else."""
     said = None if gate.met else f"gate {gate.word}: {gate.sentence}"
     name, place = f"gate::{gate.option}", ("gate", None, gate.option)
     xml.pytest_runtest_logreport(pytest.TestReport(name, place, {}, "failed" if said else "passed", said, "call"))
@@ -191,7 +191,7 @@ def _add_to_junit(xml: LogXML, gate: GateResult) -> None:
 
 
 def _of_its_shard(config: pytest.Config, summary: SuitesSummary) -> SuitesSummary:
-    """Add the shard's number to its summary and to each gate. Return a whole run unchanged."""
+    """Add the shard's number to its summary and gates. Return the summary of a whole run unchanged."""
     if (shard := shard_of(config)) is None:
         return summary
     here = ShardsHere(of=shard[1], numbers=(shard[0],), collection=config.stash.get(COLLECTION, None))
@@ -222,7 +222,7 @@ def _files(
 
 
 def print_ending(terminal: pytest.TerminalReporter, ending: SessionEnd, *, verbosity: int, forgiven: int = 0) -> None:
-    """Print verdict, summary and files written; `forgiven` counts misses that the pass rate allows."""
+    """Print the verdict, the summary and the written files; `forgiven` counts misses that the pass rate allows."""
     writer = terminal.config.get_terminal_writer()
     worst = 0 if verbosity < 0 else WORST if verbosity == 0 else _MANY_WORST
     terminal.section("evals", "-" if verbosity < 0 else "=")
@@ -271,7 +271,7 @@ def print_item(terminal: pytest.TerminalReporter, report: pytest.TestReport, out
 def print_details(
     terminal: pytest.TerminalReporter, report: pytest.TestReport, outcomes: Sequence[EvalOutcome]
 ) -> None:
-    """Print tool calls, scores and outputs under the line that pytest has begun and not ended yet."""
+    """Print tool calls, scores and outputs below the unfinished line of pytest."""
     writer, (file, line_before, _) = terminal._tw, report.location
     place = f"{file}:{(line_before or 0) + 1}"
     for line, wrong in detail_lines(outcomes, place, _width(terminal)):
@@ -280,5 +280,5 @@ def print_details(
 
 
 def _width(terminal: pytest.TerminalReporter) -> int | None:
-    """Return the columns that a line may have; None without a terminal, because output for programs is never cut."""
+    """Return the width of a line; None without a terminal, because output for programs is never cut."""
     return terminal._tw.fullwidth - 1 if terminal.isatty else None

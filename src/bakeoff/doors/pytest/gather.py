@@ -27,20 +27,20 @@ _MAX_DIGITS = 1000  # a longer number becomes a text
 LOGGED = pytest.StashKey[Any]()  # what an ordinary test has logged
 CALLED = pytest.StashKey[list[Any]]()  # the fixtures of evals that a test was given
 RUNNING: list[pytest.Item] = []  # the tests that run, the innermost last: a test may run pytest in its own process
-UNREAD = "its data could not be read"  # begins the problem of an eval that stands for rows that nobody knows
+UNREAD = "its data could not be read"  # the start of the problem of an eval that stands for unknown rows
 FOR_PYTEST = (pytest.skip.Exception, pytest.xfail.Exception, pytest.exit.Exception)
 """What a test or task may raise to tell pytest something, instead of a result."""
 
 
 class NotNeeded(Skipped):
-    """Skip a case because every comparison of it is decided."""
+    """Skip a case because all of its comparisons are decided."""
 
 
 FINAL = ("passed", "failed", "skipped")  # rerunfailures has another word for a try that does not count
 
 
 class Outcomes:
-    """Hold outcomes in the order added, as compressed JSON: it takes a fraction of the memory of objects.
+    """Hold outcomes in the order added, as compressed JSON, which takes a fraction of the memory of objects.
 
     Each is parsed when it is asked for, so iterate once rather than often.
     """
@@ -81,7 +81,7 @@ class GatheredEvals:
         self._logged: tuple[object, Sequence[EvalOutcome]] = (None, ())
 
     def begin(self, nodeid: str) -> None:
-        """Forget the unlogged outcomes of an earlier try of a test."""
+        """Forget the unreported outcomes of an earlier attempt at a test."""
         self._made.pop(nodeid, None)
 
     def add(self, nodeid: str, outcome: "EvalOutcome") -> None:
@@ -93,17 +93,17 @@ class GatheredEvals:
         return nodeid in self._made
 
     def seconds(self, nodeid: str, otherwise: float) -> float:
-        """Return the time that the task of a test took; pytest may have waited for it much shorter or longer."""
+        """Return the seconds that the task of a test took, which may differ much from pytest's wait for it."""
         made = self._made.get(nodeid, ())
         return sum(outcome.seconds for outcome in made) if any(outcome.records for outcome in made) else otherwise
 
     def attach(self, report: pytest.TestReport) -> None:
-        """Add the outcomes of a report to it, on a worker."""
+        """On a worker, add the outcomes of a report to the report."""
         if made := self._made.pop(report.nodeid, None):
             setattr(report, ON_REPORT, [outcome.model_dump_json(exclude_defaults=True) for outcome in made])
 
     def take(self, report: pytest.TestReport) -> None:
-        """Keep the outcomes of a report that is being logged, on the process that reports."""
+        """On the reporting process, keep the outcomes of a report that is being logged."""
         carried: Sequence[str] = report.__dict__.pop(ON_REPORT, ())
         found = self._made.pop(report.nodeid, None) or [_read(text) for text in carried]
         self._logged = (report, found)
@@ -125,7 +125,7 @@ def gathering(config: pytest.Config) -> GatheredEvals:
 
 
 class EvalFailed(AssertionError):
-    """Fail the test of an eval whose score is too low, or that could not be scored. The message says everything."""
+    """Fail the test of an eval whose score is too low, or that could not be scored. The message has all details."""
 
     def __init__(self, outcome: "EvalOutcome", width: int = 80) -> None:
         from bakeoff.report.suites.outcome_lines import failure_line, failure_text
@@ -136,7 +136,7 @@ class EvalFailed(AssertionError):
 
 
 def report(config: pytest.Config, outcome: "EvalOutcome", errors: "Mapping[int, BaseException]") -> None:
-    """Give an outcome to the reports. If the eval failed, raise the error of its task, or else the outcome in words.
+    """Add an outcome to the reports. If the eval failed, raise the error of its task, or else EvalFailed.
 
     Args:
         config: of the session.

@@ -20,7 +20,7 @@ from bakeoff.plan import SubjectSpec
 from bakeoff.report.suites.outcomes import subject_name
 
 MAX_SUBJECTS = 20
-"""A suite with more sets of parameters than this treats them as cases, not as subjects."""
+"""The number of sets of parameters above which a suite treats them as cases instead of subjects."""
 
 
 @dataclass(eq=False, slots=True)
@@ -41,20 +41,20 @@ class Group:
     skipped: str | None = None
     hooks: Any = None  # pytest's hooks for the file of the suite
     scorers: Mapping[str, str] = field(default_factory=dict)  # digests by name
-    following: Any = None  # the item after the one that runs, which xdist has already taken from its queue
+    following: Any = None  # the item after the running one; xdist has already taken it from its queue
 
     @property
     def suite(self) -> str:
-        """Return the name of the suite after that of its class: two classes may have a suite of one name."""
+        """Return the name of the suite with that of its class, because two classes may have suites of the same name."""
         return f"{self.location[2]}{self.described.name}"
 
     def case_id(self, row: EvalRow) -> str:
-        """Return the id of a row in the run; sets of parameters that are subjects share it."""
+        """Return the id of a row in the run, which is the same for all sets of parameters that are subjects."""
         return f"{self.around[0]}{row.id}{self.around[1]}"
 
 
 def by_group(items: Iterable[Any]) -> dict[Group, list[Any]]:
-    """Return the evals of suites among some items, by group."""
+    """Return the suite evals among the items, by group."""
     found: dict[Group, list[Any]] = {}
     for item in items:
         if isinstance(group := getattr(item, "group", None), Group):
@@ -69,7 +69,7 @@ def serial_notes(items: Iterable[object]) -> list[str]:
 
 
 def subjects_of(groups: Iterable[Group]) -> dict[str, SubjectSpec]:
-    """Return the subjects by their parameters. There is always one without."""
+    """Return the subjects by their parameters. There is always one without parameters."""
     functions: dict[str, dict[str, JsonValue]] = {"": {}}
     for group in groups:
         functions.setdefault(group.parameters, {})[group.around[0].rstrip("[")] = _identity(group.described.function)

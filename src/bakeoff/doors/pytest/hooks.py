@@ -44,12 +44,12 @@ SUITE_MODULE = "bakeoff.doors.pytest.suite"
 """The module that every file with a suite imports: without it, there is no suite in the session."""
 
 AT_THE_END = pytest.StashKey[ExitStack]()
-"""Holds what must stay open until pytest has searched for garbage for the last time."""
+"""The resources that must stay open until pytest has collected garbage for the last time."""
 
 _SESSION_MODULE = "bakeoff.doors.pytest.session"
 _MAX_REMARKS = 20
 _ENDED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
-"""Exit codes of a session that ran to its end; any other stays as it is."""
+"""Exit codes of a session that ran to its end; other codes are not changed."""
 
 
 class EvalHooks:
@@ -89,7 +89,7 @@ class EvalHooks:
         self._forgiven = 0  # tests that failed by their scores alone, which the pass rate allows
 
     def pytest_sessionstart(self, session: pytest.Session) -> None:
-        """Remove the results of an earlier session, so that nobody mistakes them for this session's if it dies."""
+        """Remove the results of an earlier session, so that they cannot be mistaken for this one's if it dies."""
         option = session.config.option
         if self._is_worker or option.collectonly:
             return
@@ -103,7 +103,7 @@ class EvalHooks:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
-        """Give the workers of xdist a file for what they collect, and one to count their spending if it is limited."""
+        """Give each worker of xdist the files for what it collects and, if there is a limit, for its spending."""
         node.workerinput[TERMINAL_WIDTH] = self._config.get_terminal_writer().fullwidth
         if self._folder is None:
             from bakeoff._kernel.temporary import temporary_folder
@@ -118,7 +118,7 @@ class EvalHooks:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        """Take the digest of what the workers of xdist collected; all of them collect the same."""
+        """Store the digest of the tests that the workers of xdist collected; all of them collect the same."""
         if (digest := getattr(node, "workeroutput", {}).get(COLLECTION_KEY)) is not None:
             self._config.stash[COLLECTION] = digest
 
@@ -135,7 +135,7 @@ class EvalHooks:
         return (yield)
 
     def pytest_deselected(self, items: "Sequence[pytest.Item]") -> None:
-        """Remove deselected tests from what is planned."""
+        """Remove deselected tests from the planned evals."""
         left_out = set(map(id, items))
         self._planned = [item for item in self._planned if id(item) not in left_out]
 
@@ -178,7 +178,7 @@ class EvalHooks:
         return serial_notes(items)
 
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
-        """Tell a suite which item follows, and route the streams between tests."""
+        """Set the next item of a suite, and route the streams between tests."""
         if (group := getattr(item, "group", None)) is not None:
             group.following = nextitem
             from bakeoff.doors.pytest.printing import printing_of
@@ -187,12 +187,12 @@ class EvalHooks:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
-        """Note the test that runs, for `log_input`, `log_output` and `log_score`."""
+        """Note the running test, for `log_input`, `log_output` and `log_score`."""
         RUNNING.append(item)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_teardown(self, item: pytest.Item) -> None:
-        """End the test for `log_score`: what a fixture logs from now on would not be counted, and is refused."""
+        """End the test for `log_score`, which refuses later scores, because they would not be counted."""
         if item in RUNNING:
             RUNNING.remove(item)
 
@@ -214,7 +214,7 @@ class EvalHooks:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> None:
-        """Add what an ordinary test has logged, or what an error kept from running, before the report is made.
+        """Add what a test has logged, or the eval that an error kept from running, before the report is made.
 
         The time of a case is that of its task, however long pytest waited for it.
         """
@@ -259,7 +259,7 @@ class EvalHooks:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> "Generator[None]":
-        """Take the outcomes before anyone reports them, and print them after pytest has printed the test.
+        """Take the outcomes before other hooks report them, and print them after pytest has printed the test.
 
         A worker sends them with the report instead.
         """
@@ -319,7 +319,7 @@ class EvalHooks:
         self._writer.add(outcome, earlier=earlier)
 
     def _count(self, outcome: "EvalOutcome") -> None:
-        """Count an outcome now, since reading it back later costs time."""
+        """Count an outcome now, because reading it back later would take time."""
         if self._tallies is None:
             from bakeoff.report.suites.numbers import SuiteTallies
 
@@ -328,7 +328,7 @@ class EvalHooks:
         self._incomplete |= outcome.problem is not None and outcome.problem.startswith(UNREAD)
 
     def _add_properties(self, report: pytest.TestReport, outcomes: "Sequence[EvalOutcome]") -> None:
-        """Add properties to every report of a test: only those of the last one are written."""
+        """Add properties to every report of a test, because JUnit contains only those of the last one."""
         key = report.nodeid, getattr(report, "node", None)
         if outcomes:
             from bakeoff.report.suites.outcome_lines import properties_of
@@ -356,7 +356,7 @@ class EvalHooks:
             print_verdict(terminal, self._ending)
 
     def _finish(self, session: pytest.Session, exitstatus: int) -> None:
-        """Cancel what was not reported before fixtures are torn down, also after -x and Ctrl-C; then judge."""
+        """Cancel unreported cases before fixtures are torn down, even after -x and Ctrl-C; then judge the session."""
         if _SESSION_MODULE in sys.modules:
             from bakeoff.doors.pytest.session import close_session
 
@@ -392,7 +392,7 @@ class EvalHooks:
             self._keep(outcome)
 
     def _was_stopped(self, session: pytest.Session, exitstatus: int) -> bool:
-        """Tell whether something was not run or not read."""
+        """Tell whether a part of the session was not run or not read."""
         return bool(session.shouldfail or session.shouldstop) or exitstatus not in _ENDED or self._incomplete
 
     def _end(self, session: pytest.Session, exitstatus: int) -> None:
@@ -410,7 +410,7 @@ class EvalHooks:
             session.exitstatus = pytest.ExitCode.OK
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Print the summary, and after it what concerns the whole session."""
+        """Print the summary, and then notes about the whole session."""
         if self._ending is not None:
             from bakeoff.doors.pytest.ending import print_ending
 
@@ -433,7 +433,7 @@ class EvalHooks:
 
 
 def _is_result(report: object) -> bool:
-    """Tell whether a report is a pass or failure that counts: not a skip, an expected failure or a rerun."""
+    """Tell whether a report is a pass or failure that counts, and not a skip, an expected failure or a rerun."""
     return (
         isinstance(report, pytest.TestReport)
         and report.when == "call"
@@ -445,19 +445,19 @@ def _is_result(report: object) -> bool:
 def _missed(outcomes: "Sequence[EvalOutcome]") -> bool:
     """Tell whether a pass rate forgives the failure of a test: no `assert` of its own failed, and its evals were tried.
 
-    A pass rate is not met if more evals are undecided than are allowed, so that evals which broke need no rule here.
+    Evals that broke need no rule here: a pass rate is not met if more evals are undecided than allowed.
     """
     for outcome in outcomes:
         never_tried = outcome.problem is not None and not any(record.tries for record in outcome.records)
         failures = [record.failure for record in outcome.records if record.failure is not None]
         if never_tried or any(failure.type == "AssertionError" for failure in failures):
             return False
-    last = outcomes[-1] if outcomes else None  # what failed after the last eval is not a miss
+    last = outcomes[-1] if outcomes else None  # a failure after the last eval is not a miss
     return last is not None and (last.passed is False or last.problem is not None)
 
 
 def _has_evals(nodeid: str, root: Path) -> bool:
-    """Tell whether a file that was skipped as a whole uses the names with which evals are written."""
+    """Tell whether a file that was skipped as a whole contains names that evals use."""
     try:
         text = (root / nodeid.partition("::")[0]).read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -71,7 +71,7 @@ _WAY_OUT = "write `await to_eval(…)`, or `to_eval.sync(…)` in a test that is
 
 @dataclass(slots=True, eq=False)
 class EvalCall:
-    """One call of an eval in a test, which must end with an outcome before the test does."""
+    """One call of an eval in a test, for which an outcome is needed before the test ends."""
 
     row: EvalRow
     place: str  # file and line
@@ -79,17 +79,17 @@ class EvalCall:
     task: object  # asyncio's task that made the call
     evaluation: Evaluation[Any] | None = None
     ended: bool = False  # with an outcome, or with an error of the task that the test was given
-    failed: EvalOutcome | None = None  # of a task whose error nobody may have asked for
+    failed: EvalOutcome | None = None  # of a task whose error may never be retrieved
 
     @property
     def is_apart(self) -> bool:
-        """Tell whether the eval runs in another asyncio task than the one that called it."""
+        """Tell whether the eval runs in another asyncio task than the one in which it was called."""
         return self.task is not None and asyncio.current_task() is not self.task
 
 
 @dataclass(slots=True)
 class EvalFixture:
-    """The common part of the values of both fixtures; it knows which evals its test has called."""
+    """The common base of both fixtures' values. It knows the evals that its test has called."""
 
     _config: pytest.Config
     _nodeid: str
@@ -127,7 +127,7 @@ class EvalFixture:
                 yield call, UNFINISHED, f"{call.place}: this eval {said}"
 
     def report(self, call: EvalCall, outcome: EvalOutcome, errors: Mapping[int, BaseException]) -> None:
-        """Report the outcome of a call, unless its test has ended: then the eval is lost already."""
+        """Report the outcome of a call, unless its test has ended and the eval is already counted as lost."""
         __tracebackhide__ = True
         if not self._is_over:
             call.ended = True
@@ -135,7 +135,7 @@ class EvalFixture:
 
 
 def add_unfinished(item: pytest.Item, error: BaseException | None = None) -> str | None:
-    """Add an outcome for each eval that a test has called and that has none; return a sentence about the first.
+    """Add an outcome for each eval that a test has called but not finished; return a sentence about the first.
 
     Args:
         item: The test, at its end.
@@ -228,7 +228,7 @@ class ToEval(EvalFixture):
         return outcome
 
     def sync(self, input: Any, **given: Any) -> EvalOutcome:
-        """Do the same in a test that is not async."""
+        """Score an input as `to_eval` itself does, in a test that is not async."""
         __tracebackhide__ = True
         return session_of(self._config).loop.result(self(input, **given))
 
@@ -259,7 +259,7 @@ class TestLog:
 
 
 def log_input(input: Any, **row: Any) -> None:
-    """Log the input of the test that runs, and what else belongs to its case, such as `expected`."""
+    """Log the input of the running test, and other values of its case, such as `expected`."""
     _log("log_input").row = {"input": input, **row}
 
 
@@ -269,7 +269,7 @@ def log_output(output: Any) -> None:
 
 
 def log_score(name: str, value: float | bool | None, reason: str = "", **metadata: Any) -> None:
-    """Log a score from 0 to 1 for the test that runs. A second score of the same name replaces the first.
+    """Log a score from 0 to 1 for the running test. A second score of the same name replaces the first.
 
     Args:
         name: the name of the score in every report.
@@ -337,7 +337,7 @@ class RunEval(EvalFixture):
     def __call__(
         self, input: Any, *, task: Callable[..., Any], timeout: float | None = 60.0, **row: Any
     ) -> Evaluation["EvalRun"]:
-        """Call a task as a suite does and return what it did. An error of the task fails the test at this line.
+        """Call a task as a suite does, and return what it did. An error of the task fails the test at this call.
 
         Args:
             input: the input of the task.
@@ -373,7 +373,7 @@ class RunEval(EvalFixture):
         return run
 
     def sync(self, input: Any, *, task: Callable[..., Any], timeout: float | None = 60.0, **row: Any) -> "EvalRun":
-        """Do the same in a test that is not async."""
+        """Call the task as `run_eval` itself does, in a test that is not async."""
         __tracebackhide__ = True
         return session_of(self._config).loop.result(self(input, task=task, timeout=timeout, **row))
 
@@ -390,7 +390,7 @@ class EvalRun:
 
     @property
     def transcript(self) -> Transcript:
-        """Return everything that the task said and did, as the scorers are given it."""
+        """Return the whole transcript of the task, as scorers receive it."""
         assert self.record.transcript is not None  # a run without one has raised
         return self.record.transcript
 
@@ -415,7 +415,7 @@ class EvalRun:
         return self.record.attempt.working_seconds if self.record.attempt else 0.0
 
     def judge(self, *scorers: ScorerLike, threshold: float | None = 1.0) -> Evaluation[EvalOutcome]:
-        """Score the run without calling the task again. A score below the threshold fails the test at this line."""
+        """Score the run without calling the task again. A low score fails the test where `judge` is called."""
         __tracebackhide__ = True
         settings, given = settings_of("judge", threshold=threshold), check_scorers("judge", scorers)
         return self._by.made(self._row.values, lambda call: self._judged(call, given, settings), _WAY_OUT_OF_JUDGE)
@@ -431,13 +431,13 @@ class EvalRun:
         return outcome
 
     def judge_sync(self, *scorers: ScorerLike, threshold: float | None = 1.0) -> EvalOutcome:
-        """Do the same in a test that is not async."""
+        """Score the run as `judge` does, in a test that is not async."""
         __tracebackhide__ = True
         return session_of(self._by._config).loop.result(self.judge(*scorers, threshold=threshold))
 
     def outcome(
         self, records: list[Record], rule: PassRule = _DEFAULT_RULE, scorers: Iterable[Callable[..., Any]] = ()
     ) -> EvalOutcome:
-        """Return the outcome of the run with these records of it."""
+        """Return the outcome of the run with these records."""
         by = self._by
         return _outcome(by._config, by._nodeid, by._name, self._row, rule, records, scorers)

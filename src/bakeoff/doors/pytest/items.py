@@ -33,11 +33,11 @@ class EvalItem(pytest.Function):
         self.group = group
         self.row = row
         wanted = f"{self.parent.nodeid}::{self.name}"  # type: ignore[union-attr]
-        if self.nodeid != wanted:  # pytest 9 makes it from the parameters, and the row is none of them
+        if self.nodeid != wanted:  # pytest 9 makes it from the parameters, to which the row does not belong
             self._id = type(self._id).parse(wanted)
 
     def may_be_skipped(self) -> bool:
-        """Return True if a mark of its own, such as one from a conftest, may keep pytest from running it."""
+        """Return True if a mark of the item itself, for example from a conftest, may keep pytest from running it."""
         return any(mark.name in _JUDGED_IN_SETUP for mark in self.own_markers)
 
     def runtest(self) -> None:
@@ -111,7 +111,7 @@ class EvalItem(pytest.Function):
 
     @property
     def location(self) -> tuple[str, int | None, str]:
-        """Return pytest's location, without computing for each row what all rows have in common."""
+        """Return pytest's location. The part that all rows share is computed only once."""
         file, line, before = self.group.location
         return file, line, before + self.name
 
@@ -123,7 +123,7 @@ class EvalItem(pytest.Function):
         return self.group.hooks
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Show a low score as its message alone, at the line of the function; any other error with its traceback."""
+        """Show a low score as its message alone, at the line of the function; show other errors with a traceback."""
         if isinstance(excinfo.value, EvalFailed):
             shown: Any = excinfo.getrepr(
                 style="value", tbfilter=False, chain=False

@@ -1,8 +1,8 @@
-"""Run event loops that leave those of others alone: a short one, one in a thread of its own, or that of async fixtures.
+"""Run event loops without disturbing others: a short one, one in its own thread, or that of async fixtures.
 
 The cases of an async suite must run on the loop of its async fixtures. pytest-asyncio has a runner for each scope, and
 anyio one for each backend. Both run their loops in pytest's thread while pytest waits, so that cases which run side by
-side on such a loop stand still between two tests.
+side on such a loop pause between two tests.
 """
 
 import asyncio
@@ -129,7 +129,7 @@ class BorrowedLoop:
                 watch.close()
 
     def close(self) -> None:
-        """Forget the loop. Its owner closes it."""
+        """Forget the loop, which its owner closes."""
         if self._loop is not None:
             RUNNING.pop(self._loop, None)
 
@@ -142,7 +142,7 @@ def _keep(coroutine: Coroutine[Any, Any, None], kept: set[asyncio.Task[Any]]) ->
 
 
 class _InheritingExecutor(ThreadPoolExecutor):
-    """Run functions with the context variables of their caller, so that it is known which case prints."""
+    """Run functions with the context variables of their caller, so that output is assigned to the right case."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
         return super().submit(copy_context().run, fn, *args, **kwargs)
@@ -228,7 +228,7 @@ EvalLoop = LoopThread | BorrowedLoop
 
 
 def async_fixtures(template: pytest.Function) -> list[Any]:
-    """Return the definitions of the async fixtures that a test uses, its own and those of its fixtures."""
+    """Return the definitions of the async fixtures that a test uses, directly or through other fixtures."""
     found = (definitions[-1] for definitions in template._fixtureinfo.name2fixturedefs.values() if definitions)
     is_async = (inspect.iscoroutinefunction, inspect.isasyncgenfunction)
     return [each for each in found if any(test(each.func) for test in is_async)]

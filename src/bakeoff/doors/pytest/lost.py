@@ -60,7 +60,7 @@ def lost_eval(
 
 
 def collected(item: Any) -> EvalOutcome:
-    """Return the outcome without records of a case of a suite, or of a test that is an eval."""
+    """Return an outcome without records for an eval: the case of a suite, or a test that is an eval."""
     if isinstance(getattr(item, "group", None), Group):
         return item.unjudged()  # type: ignore[no-any-return]
     name = name_of_test(item)
@@ -68,14 +68,14 @@ def collected(item: Any) -> EvalOutcome:
 
 
 def write_collected(path: Path, items: Sequence[Any]) -> None:
-    """Write these evals, for the process that reports."""
+    """Write these evals to a file for the reporting process."""
     subjects = {name: spec.model_dump(mode="json") for name, spec in subjects_of(by_group(items)).items()}
     lines = (collected(item).model_dump_json(exclude_defaults=True) for item in items)
     path.write_text("\n".join([json.dumps(subjects), *lines]), encoding="utf-8")
 
 
 def read_collected(path: Path) -> tuple[list[EvalOutcome], dict[str, SubjectSpec]]:
-    """Return what a worker has collected, and the subjects by their parameters; nothing if it did not get that far."""
+    """Return the evals that a worker has collected, and the subjects by their parameters; empty if it wrote none."""
     if not path.exists() or not (text := path.read_text(encoding="utf-8")):
         return [], {}
     first, *lines = text.split("\n")

@@ -23,15 +23,15 @@ Value = TypeVar("Value")
 
 DEFAULT_CONCURRENCY = 10
 RECORDINGS = Path(".bakeoff/recordings")
-"""In the root folder of the project."""
+"""The folder of recordings, relative to the root folder of the project."""
 
 FIXTURES = frozenset({"to_eval", "run_eval"})
-"""A test that uses one of these is an eval."""
+"""The fixtures that make a test an eval."""
 _LOGGING_MODULE, _LOGGING = "bakeoff.doors.pytest.in_tests", frozenset({"log_input", "log_output", "log_score"})
-"""So is a test that calls one of these functions."""
+"""The module and the names of the logging functions: a test that calls one of them is an eval."""
 
 SPENDING_FILE, COLLECTED_FILE = "bakeoff_spending", "bakeoff_collected"
-"""The keys under which an xdist worker is told the files for what all workers spend, and for what they collect."""
+"""The keys that tell an xdist worker the files for the spending of all workers, and for the evals that it collects."""
 
 COLLECTION = pytest.StashKey[str]()
 """A digest of the evals before they were parted into shards; xdist workers report it under the key `COLLECTION_KEY`."""
@@ -39,10 +39,10 @@ COLLECTION_KEY = "bakeoff_collection"
 _SELECTING = ("keyword", "markexpr", "deselect", "lf")  # options of pytest that deselect tests of a shard later
 
 WATCH_CYCLE = "--eval-watch-cycle"
-"""The option by which `--eval-watch` starts a cycle. Its file says what is to be run."""
+"""The option by which `--eval-watch` starts a cycle. Its file lists the tests to run."""
 
 TERMINAL_WIDTH = "bakeoff_width"
-"""The key under which it is told the columns of the terminal."""
+"""The key that tells an xdist worker the width of the terminal, in columns."""
 
 
 def add_options(group: pytest.OptionGroup) -> None:
@@ -111,7 +111,7 @@ REPORT_OPTIONS = (
 def _checked(
     parse: Callable[[str], Value], wanted: str, is_right: Callable[[Value], bool] = lambda _: True
 ) -> Callable[[str], Value]:
-    """Return the type of an option, which refuses what cannot be parsed or is not right."""
+    """Return the type of an option, which refuses text that cannot be parsed or values that are not allowed."""
 
     def checked(text: str) -> Value:
         with suppress(ValueError):
@@ -156,24 +156,24 @@ def shard_of(config: pytest.Config) -> tuple[int, int] | None:
 
 
 def concurrency_of(config: pytest.Config, settings: "Settings") -> int:
-    """Return the cases at a time: the command line wins over the suite."""
+    """Return how many cases run at a time: the option wins over the suite."""
     chosen: int | None = config.getoption("eval_concurrency")
     return chosen or settings.concurrency or DEFAULT_CONCURRENCY
 
 
 def rounds_of(config: pytest.Config, settings: "Settings") -> int:
-    """Return the rounds: the command line wins over the suite."""
+    """Return the number of rounds: the option wins over the suite."""
     chosen: int | None = config.getoption("eval_rounds")
     return chosen or settings.rounds or 1
 
 
 def is_limited(config: pytest.Config) -> bool:
-    """Return True if there is a limit on what evals may spend."""
+    """Return True if the spending of evals is limited."""
     return config.getoption("eval_max_cost") is not None or config.getoption("eval_max_total_tokens") is not None
 
 
 def run_options(config: pytest.Config) -> "RunOptions":
-    """Return the options with which the core runs trials."""
+    """Return the options with which the core runs the trials."""
     from bakeoff.options import RunOptions
 
     return RunOptions(
@@ -192,7 +192,7 @@ def results_folder(config: pytest.Config) -> Path:
 
 
 def replay_mode(config: pytest.Config) -> ReplayMode:
-    """Return the option or, without one, the variable, which must be one of the modes too."""
+    """Return the replay mode of the option or, without one, of the variable BAKEOFF_REPLAY, which is checked here."""
     chosen: str = config.getoption("eval_replay") or os.environ.get("BAKEOFF_REPLAY") or "off"
     for mode in REPLAY_MODES:
         if mode == chosen:
@@ -212,9 +212,9 @@ def has_eval(item: Any) -> bool:
 
 
 def _logs(function: Any, seen: set[CodeType]) -> bool:
-    """Tell whether a function names a logging one, or names one that does, in its module or imported.
+    """Tell whether a function uses a logging function, itself or through functions that it names.
 
-    Others are not followed.
+    Only functions in its module, and those that it imports, are followed.
     """
     function = getattr(function, "__wrapped__", function)
     code: CodeType | None = getattr(function, "__code__", None)
@@ -246,7 +246,7 @@ def name_of_test(item: pytest.Item) -> str:
 
 
 def _judged_by(config: pytest.Config, item: Any) -> list[Any]:
-    """Return what all shards must agree on: the eval and, of a case of a suite, its scorers, rule and rounds."""
+    """Return what all shards must agree on: the eval and, for the case of a suite, its scorers, rule and rounds."""
     if getattr(item, "row", None) is None:
         return [item.nodeid, config.getoption("eval_rounds")]
     settings = item.group.described.settings
@@ -254,7 +254,7 @@ def _judged_by(config: pytest.Config, item: Any) -> list[Any]:
 
 
 def keep_shard(config: pytest.Config, items: list[pytest.Item], number: int, of: int) -> None:
-    """Deselect the evals of other shards. Each shard has every n-th case, with all its parameters; tests stay."""
+    """Deselect the evals of other shards. Each shard has every n-th case, with all its parameters, and all tests."""
     from bakeoff._kernel.model import fingerprint
 
     selected = [config.getoption(name, None) or None for name in _SELECTING]

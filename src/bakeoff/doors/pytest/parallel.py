@@ -38,8 +38,10 @@ EMPTY_PLAN = Plan(
     door="pytest",
     sparse=True,
 )
-"""The plan of every session, without its cases and subjects. The scorers of the suites are not part of it: with them,
-the records of two suites would look like those of two plans."""
+"""The plan of every session, without its cases and subjects.
+
+It has no scorers, because otherwise the records of two suites would seem to belong to two plans.
+"""
 
 _PLAIN_CASE = Case(id="case", prompt="")  # copied for each row, which is faster than making a new one
 
@@ -55,12 +57,12 @@ class PendingCase:
     errors: dict[int, BaseException] = field(default_factory=dict)  # raised by the task, by round
     printed: CapturedOutput | None = None  # None: pytest captures what the case prints
     broken: Future[BakeoffError | None] = field(default_factory=Future)
-    """Done with None when all rounds are finished, or with the reason why the suite could not be run."""
+    """Completed with None after all rounds, or with the reason why the suite could not be run."""
 
 
 @dataclass(frozen=True, slots=True)
 class SuiteTrials:
-    """The trials of a suite, in the terms of the core."""
+    """The trials of a suite, in the form that the core runs."""
 
     rows: Mapping[str, EvalRow]  # by the ids of their cases
     subject: Subject
@@ -95,7 +97,7 @@ class SuiteTrials:
         return Job(trial, self.prior, self.prior.spent if self.prior else NO_USAGE)
 
     def resolve(self) -> ResolvedPlan:
-        """Return a plan without cases, which has the subject, the scorers and the values of the rows."""
+        """Return a resolved plan without cases, with the subject, the scorers and the values of the rows."""
         plan = EMPTY_PLAN.model_copy(update={"threshold": self.settings.rule.threshold})
         rows = {case_id: row.values for case_id, row in self.rows.items()}
         return ResolvedPlan(plan, {self.spec.name: self.subject}, {}, self.scorers, rows=rows)
@@ -149,7 +151,7 @@ class _EvalRunner(TrialRunner):
     rows: Mapping[str, EvalRow]
 
     async def run(self, job: Job, spend: Callable[[Usage], None]) -> Record:
-        """Run one round of a case, with what it prints kept apart.
+        """Run one round of a case, and capture its output apart from other cases.
 
         A trial whose `before_case` fails is not started; one whose `after_case` fails is undecided.
         """
@@ -181,7 +183,7 @@ class _EvalRunner(TrialRunner):
         return record.model_copy(update={"threshold": rule.threshold})
 
     async def _problem_of(self, name: str, hook: Callable[..., Any] | None, *arguments: Any) -> str | None:
-        """Call a function of the user's within the time of a case. Return what went wrong, in a sentence."""
+        """Call a hook of the user within the time limit of a case. Return what went wrong, in a sentence, or None."""
         if hook is None:
             return None
         clock = Clock(self.settings.timeout)
@@ -195,13 +197,13 @@ class _EvalRunner(TrialRunner):
 
 
 async def _with_context(hook: Callable[..., Any], *arguments: Any) -> Context:
-    """Call a hook, and return the context that it leaves behind."""
+    """Call a hook, and return a copy of its context."""
     await call(hook, *arguments)
     return copy_context()
 
 
 def _adopt(context: Context) -> None:
-    """Take over what an async hook has set, such as the tenant of a case."""
+    """Copy into the present context the variables that an async hook has set, such as the tenant of a case."""
     here = copy_context()
     for variable, value in context.items():
         if variable not in here or here[variable] is not value:
@@ -209,7 +211,7 @@ def _adopt(context: Context) -> None:
 
 
 def _undecided(record: Record, why: str) -> Record:
-    """Return the record of a trial that ran and cannot be judged, for a reason that is not the subject's."""
+    """Return the record of a trial that ran but cannot be judged, for a reason unrelated to the subject."""
     failure = Failure(kind="infra", type="InfraError", message=why, permanent=True)
     attempt = Phase(seconds=0.0) if record.attempt is None else record.attempt
     return record.model_copy(update={"attempt": attempt.model_copy(update={"failure": failure}), "scores": ()})
@@ -225,7 +227,7 @@ class SuiteExecution:
         self, loop: EvalLoop, trials: SuiteTrials, errors: Errors, width: int, *, buffered: bool = False
     ) -> None:
         self._loop = loop
-        self._buffered = buffered  # what each case prints is kept for its turn
+        self._buffered = buffered  # the output of each case is kept until pytest reports it
         self._trials = trials
         self._errors = errors
         self._width = width
@@ -290,7 +292,7 @@ class SuiteExecution:
                     await pool.submit(trials.job(case.id, round_, case.number * trials.rounds + round_))
 
     def _break(self, error: BakeoffError) -> None:
-        """End every case that is not finished with the first error, so that pytest does not wait for ever."""
+        """End every unfinished case with the first error, so that pytest does not wait forever."""
         self._broken = self._broken or error
         while self._unfinished:
             self._unfinished.popitem()[1].broken.set_result(self._broken)

@@ -33,18 +33,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-    """Register the last cleanup: cleanups run in reverse order of registration."""
+    """Register the last cleanup, before all others, because cleanups run in reverse order."""
     until_end = early_config.stash[AT_THE_END] = ExitStack()
     early_config.add_cleanup(until_end.close)
 
 
 _ONLY_TELLS = ("help", "version", "collectonly", "showfixtures", "show_fixtures_per_test", "markers", "cacheshow")
-"""Options of pytest's with which no test runs."""
+"""Options of pytest with which no test runs."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> int | None:
-    """Run cycle after cycle instead of a session with `--eval-watch`."""
+    """With `--eval-watch`, run cycle after cycle instead of one session."""
     option = config.option
     if not option.eval_watch or option.eval_watch_cycle or any(getattr(option, name, None) for name in _ONLY_TELLS):
         return None
@@ -54,7 +54,7 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the hooks of the session, and read the options: what cannot work ends pytest before a test runs."""
+    """Register the hooks of the session, and read the options: invalid ones end pytest before a test runs."""
     if config.option.eval_watch_cycle is not None:
         from bakeoff.doors.pytest.watch import begin_cycle
 
@@ -97,7 +97,7 @@ def run_eval(request: pytest.FixtureRequest) -> "RunEval":
 
 
 def _noted(request: pytest.FixtureRequest, kind: "type[Fixture]") -> "Fixture":
-    """Make the value of a fixture, and note it with its test, at whose end every eval must have an outcome."""
+    """Make the value of a fixture, and note it with its test, so that unfinished evals are found when the test ends."""
     made = kind(request.config, request.node.nodeid, name_of_test(request.node))
     request.node.stash.setdefault(CALLED, []).append(made)
     return made
@@ -118,7 +118,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> "Generator[None, pytest.TestReport, pytest.TestReport]":
-    """Give pytest's short summary the reason of the worst scorer, also for an eval inside of a test."""
+    """Give pytest's short summary the reason of the worst scorer, also for an eval inside a test."""
     report = yield
     if call.excinfo is not None and isinstance(call.excinfo.value, EvalFailed):
         crash: Any = getattr(report.longrepr, "reprcrash", None)

@@ -1,8 +1,8 @@
 """Keep what each case prints and logs apart, and give it to pytest with the test of the case.
 
-Cases run side by side while pytest reports them one by one, and between two tests pytest captures nothing. So a case
-writes into a buffer of its own, which pytest is given when it is at the case. A context variable holds the buffer.
-Tasks and `asyncio.to_thread` inherit it; a thread that a case starts by other means does not.
+Cases run side by side while pytest reports them one by one, and between two tests pytest captures nothing. So each case
+writes into a buffer of its own, and pytest gets the buffer when it reaches the case. A context variable holds the
+buffer. Tasks and `asyncio.to_thread` inherit it; a thread that a case starts by other means does not.
 """
 
 import logging
@@ -53,7 +53,7 @@ def printing_of(config: pytest.Config) -> "CasePrinting":
 
 
 class CasePrinting:
-    """Route what cases print. With `-s` everything is printed at once, as ever."""
+    """Route what cases print to their buffers. With `-s`, everything is printed at once, as usual."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.routes = config.getoption("capture", "no") != "no" and config.pluginmanager.hasplugin("capturemanager")
@@ -77,7 +77,7 @@ class CasePrinting:
             root.setLevel(min(root.level, level))
 
     def route(self) -> None:
-        """Route the streams that are in place now: pytest exchanges them between and inside of tests."""
+        """Route the present streams, which pytest replaces between and during tests."""
         for name in _STREAMS if self.routes else ():
             stream = getattr(sys, name)
             if not hasattr(stream, "__dict__") or isinstance(stream.write, _RoutedStream):
@@ -87,12 +87,12 @@ class CasePrinting:
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtest_call(self) -> Generator[None]:
-        """Route the streams of a test with `capsys` that is run while cases are."""
+        """Route the streams that `capsys` sets for a test, because cases may print while it runs."""
         self.route()
         yield
 
     def show(self, printed: CapturedOutput | None) -> None:
-        """Print and log the buffer of a case again, so that pytest captures it for the running test."""
+        """Print and log the captured output of a case again, so that pytest captures it for the running test."""
         if printed is None:
             return
         texts, printed.texts = printed.texts, []
@@ -106,7 +106,7 @@ class CasePrinting:
                     handler.handle(record)
 
     def close(self) -> None:
-        """Give everyone back the streams and handlers of before."""
+        """Restore the original streams and handlers."""
         for stream in self._streams:
             stream.__dict__.pop("write", None)
         self._streams.clear()
@@ -114,7 +114,7 @@ class CasePrinting:
 
 
 class _RoutedStream:
-    """The `write` of a stream: into the buffer of the case that calls it, otherwise into the stream."""
+    """The `write` of a stream: it writes into the buffer of the case that calls it, or else into the stream."""
 
     def __init__(self, name: str, write: Callable[[str], Any]) -> None:
         self._name = name
@@ -133,7 +133,7 @@ def _of_no_case(_: logging.LogRecord) -> bool:
 
 
 class _CaseHandler(logging.Handler):
-    """Keeps the records that a case logs. Their texts are formatted at once, because their arguments may change."""
+    """Keep the records that a case logs. Their texts are formatted at once, because their arguments may change."""
 
     def emit(self, record: logging.LogRecord) -> None:
         if (printed := _PRINTED.get()) is None:

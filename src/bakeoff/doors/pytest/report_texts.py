@@ -29,7 +29,7 @@ _SUITE_MODULE = "bakeoff.doors.pytest.suite"  # imported by every file with a su
 
 
 class SessionSecrets:
-    """Redacts the session from its first eval on."""
+    """Redact the session's output from its first eval on."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
@@ -39,7 +39,7 @@ class SessionSecrets:
         self._redactor: Redactor | None = None
 
     def _starts(self) -> bool:
-        """Return True if the session has evals and there are secrets to keep."""
+        """Return True if the session has evals and there are secrets to hide."""
         if not self._is_active and _SUITE_MODULE in sys.modules:
             self._activate()
         return self._is_active and bool(self._known())
@@ -54,7 +54,7 @@ class SessionSecrets:
             self._config.add_cleanup(lambda: _restore(*streams))
 
     def _known(self) -> "Redactor":
-        """Return the redactor. Tests and plugins may add keys to the environment at any time."""
+        """Return a redactor for the present environment, to which tests and plugins may add keys at any time."""
         environment = tuple(os.environ.items())
         if self._redactor is None or environment != self._environment:
             from bakeoff.storage.redaction import Redactor, known_secrets
@@ -69,7 +69,7 @@ class SessionSecrets:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionstart(self) -> None:
-        """Put redaction before the terminal, as pytest's own plugin for pastebins puts a copy there."""
+        """Redact text on its way to the terminal, by wrapping the writer as pytest's pastebin plugin does."""
         terminal = self._config.pluginmanager.getplugin("terminalreporter")
         if terminal is None:
             return
@@ -79,7 +79,7 @@ class SessionSecrets:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Take secrets out of the names of tests, which stand in every report and in pytest's cache."""
+        """Remove secrets from the names of tests, which appear in every report and in pytest's cache."""
         if not self._is_active and any(map(has_eval, items)):
             self._activate()
         if not self._starts():
@@ -108,7 +108,7 @@ class SessionSecrets:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> "Generator[None]":
-        """Redact what did not come from a test, such as the crash of a worker of xdist."""
+        """Redact texts that do not come from a test, such as the crash of an xdist worker."""
         if not self._is_active and ON_REPORT in vars(report):
             self._activate()
         self._redact(report)
@@ -128,7 +128,7 @@ class SessionSecrets:
 
     @pytest.hookimpl(trylast=True)
     def pytest_unconfigure(self) -> None:
-        """Look through the files that pytest has written: fixtures may add to JUnit, and loggers to the log file."""
+        """Redact the files that pytest has written: fixtures may add to JUnit, and loggers to the log file."""
         if not self._is_active or hasattr(self._config, "workerinput") or not self._known():
             return
         if xml := getattr(self._config.option, "xmlpath", None):
@@ -147,7 +147,7 @@ def _rename(item: Any, name: str, nodeid: str) -> None:
 
 
 def redact_report(report: Any, text: "TextChange") -> None:
-    """Take secrets out of all texts of a report."""
+    """Remove secrets from all texts of a report."""
     report.sections[:] = [(text(title), text(content)) for title, content in report.sections]
     properties = getattr(report, "user_properties", [])
     for place, (name, value) in enumerate(properties):
@@ -165,7 +165,7 @@ def redact_report(report: Any, text: "TextChange") -> None:
 
 
 def break_up_commands(report: pytest.TestReport) -> None:
-    """Make harmless what pytest prints of an eval, since what a task raises or prints may quote a model.
+    """Make the output of an eval harmless, because a task's errors and prints may quote a model.
 
     A line such as `::error::…` in the log is a command to GitHub, and control characters in an error are commands to
     the terminal.
@@ -199,7 +199,7 @@ def _change_longrepr(report: Any, text: "TextChange") -> None:
 
 
 def _changed(lines: list[str], text: "TextChange") -> list[str]:
-    """Change the lines together: a secret may continue on the next line."""
+    """Change the lines as one text, because a secret may continue on the next line."""
     if not lines:
         return []
     ended = lines[-1].endswith("\n")

@@ -46,25 +46,25 @@ class EvalRow:
 
     @property
     def shown_input(self) -> str:
-        """Return the input as text; none for a row that could not be read."""
+        """Return the input as text; empty for a row that could not be read."""
         value = as_json(self.input) if self.values else ""
         shown = value if isinstance(value, str) else to_json(value).decode()
         return shown if isinstance(self.input, str) else _ADDRESS.sub("", shown)
 
     def rule(self, of_suite: PassRule) -> PassRule:
-        """Return when the row passes: as its suite, unless it has a threshold of its own."""
+        """Return the pass rule of the row: that of its suite, with the row's own threshold if it has one."""
         if "threshold" not in self.values or self.problem is not None:
             return of_suite
         return of_suite.model_copy(update={"threshold": _own_threshold(self.values["threshold"])})
 
     @property
     def expected(self) -> JsonValue:
-        """Return the expected value as data; objects become texts."""
+        """Return the expected value as data, with objects as texts."""
         return as_json(self.values.get("expected"))
 
 
 class EvalCase:
-    """Give a test function its row: `case.input`, and every other value by its name."""
+    """Give a test function its row: `case.input`, and every other value as an attribute or item of its name."""
 
     __slots__ = ("_row",)
 
@@ -109,7 +109,7 @@ class EvalCase:
 
 
 def read_rows(data: Data, folder: Path) -> list[EvalRow]:
-    """Return every row, each with an id of its own. If not all can be read, the last one says why.
+    """Return every row, each with an id of its own. If not all can be read, the last row holds the error.
 
     Args:
         data: what `eval_suite` was given.
@@ -134,7 +134,7 @@ def read_rows(data: Data, folder: Path) -> list[EvalRow]:
 
 
 def _placed(data: Any, folder: Path) -> Iterator[tuple[str, Any]]:
-    """Yield each row, after a text that says where it is."""
+    """Yield each row with a text that names its place."""
     if callable(data):
         data = data()
         data = run_here(data) if inspect.isawaitable(data) else data
@@ -203,7 +203,7 @@ def _named(found: Iterable[tuple[str, Any]]) -> list[EvalRow]:
 
 
 def _of_param(given: Any) -> tuple[Any, Any, Sequence[Any]]:
-    """Return the row, the id and the marks of a `pytest.param`; other rows have neither id nor marks of this kind."""
+    """Return the row, the id and the marks of a `pytest.param`. For other rows, id and marks are empty."""
     if not isinstance(given, _PARAM):
         return given, None, ()
     row = given.values[0] if len(given.values) == 1 else given.values
@@ -224,7 +224,7 @@ def _marks(values: Mapping[str, Any], of_param: Sequence[Any]) -> tuple[pytest.M
 
 
 def _listed(value: Any) -> list[Any]:
-    """Return one mark, a list of them, or a text with their names as a list."""
+    """Return a mark, a list of marks, or a text with names of marks as a list."""
     if isinstance(value, str):
         return value.replace(",", " ").split()
     return [] if value is None else list(value) if isinstance(value, list | tuple) else [value]
@@ -271,7 +271,7 @@ def _problem(row: Any) -> str | None:
 
 
 def graded_by(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what `Command` grades with: `hidden` files, and with them `files` and the `answer_file`."""
+    """Return the values of a row that `Command` grades with: `hidden`, and with it `files` and `answer_file`."""
     if not isinstance(values.get("hidden"), Mapping):
         return {}
     return {name: values[name] for name in ("hidden", "files", "answer_file") if name in values}

@@ -33,7 +33,7 @@ _OURS = re.compile(rf"-{re.escape(EMPTY_PLAN.name)}(-\d+)?$")
 _PLAIN_CASE = Case(id="case", prompt="")  # copied for each, which is faster: an outcome is valid already
 
 MAX_KEPT = 20
-"""Runs of pytest that stay in the default folder."""
+"""The number of pytest runs that are kept in the default folder."""
 
 
 class RunWriter:
@@ -59,7 +59,7 @@ class RunWriter:
     def add(self, outcome: EvalOutcome, *, earlier: bool = False) -> None:
         """Keep an outcome. If it cannot be written, `problem` says so, and later outcomes are ignored.
 
-        An `earlier` one is of another run; its records get the keys that they have in this one.
+        An `earlier` outcome is from another run; its records get the keys that they have in this run.
         """
         if not outcome.records or self.problem is not None:
             return
@@ -84,7 +84,7 @@ class RunWriter:
         self._cases.setdefault(outcome.records[0].case, case)
 
     def _with_keys_of(self, case: Case, records: tuple[Record, ...]) -> tuple[Record, ...]:
-        """Return the records with the present keys of a changed case or subject, by which they are found."""
+        """Return the records with the present keys of their case and subject, which may have changed."""
         subject = self._subjects.get(records[0].subject) or EMPTY_PLAN.subjects[0]
         trials = [EMPTY_PLAN.trial_of(case, subject, record.round, 0) for record in records]
         return tuple(
@@ -123,7 +123,7 @@ class RunWriter:
             self.problem = self.problem or str(error)
 
     def _delete_old_runs(self) -> None:
-        """Delete all but the last runs of pytest; labelled and signed ones stay."""
+        """Delete all but the last runs of pytest; keep labelled and signed ones."""
         for run in [run for run in run_folders(self._results) if _OURS.search(run.name)][:-MAX_KEPT]:
             with suppress(RunFolderError, OSError):  # another session may be deleting it, and a damaged one stays
                 if not run.is_being_written() and run.read_plan().door == EMPTY_PLAN.door:

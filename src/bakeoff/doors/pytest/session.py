@@ -104,13 +104,13 @@ class EvalSession:
         self._printing = printing_of(config)
         self._scheduled = _xdist_schedule(config)
         self.decisions: SessionDecisions | None = config.pluginmanager.getplugin("bakeoff-until-decided")
-        self._step_by_step = self._scheduled is not None or self.decisions is not None  # what comes later is not known
+        self._step_by_step = self._scheduled is not None or self.decisions is not None  # later items are not known
         self._told: set[str] = set()
-        self._borrowed: WeakKeyDictionary[object, BorrowedLoop] = WeakKeyDictionary()  # by the runners of others
+        self._borrowed: WeakKeyDictionary[object, BorrowedLoop] = WeakKeyDictionary()  # by the runners of other plugins
         self._debug = is_debugging(config)
 
     def close(self) -> None:
-        """Cancel what is not finished, and close loops and resources. The session can be used again afterwards."""
+        """Cancel unfinished cases, and close loops and resources. The session can be used again afterwards."""
         for running in self._running.values():
             running.execution.stop()
         self._running.clear()
@@ -136,7 +136,7 @@ class EvalSession:
         return SuiteTrials(rows, subject, spec, named, settings, rounds, self.options, self._budget, self._shared)
 
     async def records(self, trials: SuiteTrials) -> list[Record]:
-        """Run one case on the loop of the test that asks; if that is not an asyncio loop, on the session's."""
+        """Run one case on the loop of the calling test or, if that is not an asyncio loop, on the session's."""
         if not on_asyncio():
             from anyio import to_thread  # only a test on another kind of loop needs it, and has loaded it
 
@@ -148,7 +148,7 @@ class EvalSession:
         return await (await self.loop.awaited(self._opened(trials))).records()
 
     async def _opened(self, trials: SuiteTrials) -> SuiteTrials:
-        """Open what the trials need, on the session's loop; return them for another loop, with clients of their own."""
+        """Open the resources of the trials on the session's loop, and return the trials for use on another loop."""
         if wanted := list(trials.resolve().resources()):
             refuse_incomplete(trials.scorers)
             await self._shared.open(wanted, {})
@@ -249,7 +249,7 @@ class EvalSession:
         yield from islice(ahead, at_a_time)
 
     def _later(self, item: "EvalItem") -> "Iterator[EvalItem]":
-        """Yield the items of the group after this one, up to where pytest may make other fixtures for them."""
+        """Yield the later items of the group, up to the point where pytest may create other fixtures for them."""
         ours = self._selected[item.group]
         later = islice(ours, ours.index(item) + 1, None)
         if item.group.lasting:
@@ -260,7 +260,7 @@ class EvalSession:
         )
 
     def is_not_needed(self, item: "EvalItem") -> bool:
-        """Tell whether an item decides nothing and was not started yet."""
+        """Tell whether an item can no longer decide anything and was not started yet."""
         if self.decisions is None or self.decisions.needs(item):
             return False
         running = self._running.get(item.group)
@@ -272,7 +272,7 @@ class EvalSession:
         return subjects_of(self._selected)
 
     def subject_to_tell(self, parameters: str) -> SubjectSpec | None:
-        """Return the subject the first time, and None later: each process tells it once to the process that reports."""
+        """Return the subject on the first call, and None later: each process reports a subject only once."""
         if parameters in self._told:
             return None
         self._told.add(parameters)
@@ -280,7 +280,7 @@ class EvalSession:
 
     @cached_property
     def _selected(self) -> "dict[Group, list[EvalItem]]":
-        """Return the items that were not deselected, by group, in the order in which they will run."""
+        """Return the items that were not deselected, by group, in running order."""
         return by_group(self._items)
 
     @property
@@ -291,7 +291,7 @@ class EvalSession:
 
 
 def _xdist_schedule(config: pytest.Config) -> Callable[[], list[int]] | None:
-    """Return a function that lists the items that xdist has given this worker, by index. None without xdist.
+    """Return a function that lists the items that xdist has given this worker, by index; None without xdist.
 
     xdist keeps them in a queue that may be read under its lock. A queue without a lock is not read.
     """

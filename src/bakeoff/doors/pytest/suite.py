@@ -1,4 +1,4 @@
-"""Write an eval: `eval_suite` over a test function, or `describe_eval` with a task."""
+"""Define an eval: `eval_suite` over a test function, or `describe_eval` with a task."""
 
 import inspect
 import sys
@@ -19,7 +19,7 @@ CASE = "case"
 """The parameter that gives a test function its case. Every other parameter is a fixture or a parameter of pytest's."""
 
 NO_LIMIT = 10.0**9
-"""The seconds of `timeout=None`."""
+"""The number of seconds that `timeout=None` stands for."""
 
 
 _OF_THE_RULE = ("threshold", "gate", "null_as_zero")  # options that say when a case passes
@@ -81,7 +81,7 @@ _RULES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
         "is not a number of seconds above 0, or None",
     ),
 }
-"""The values that the options may have, and what is wrong with others."""
+"""The check of each option's value, and the message for a wrong value."""
 
 
 def settings_of(name: str, **options: Unpack[SettingOptions]) -> Settings:
@@ -112,14 +112,14 @@ class DescribedSuite:
 
 
 MADE: list["EvalSuite"] = []
-"""The suites that were made and not collected, until pytest has collected everything."""
+"""The suites that were made and not collected, kept until pytest has collected everything."""
 
 FILES: set[str] = set()
-"""The files that pytest has looked for tests in, until then."""
+"""The files in which pytest has looked for tests, kept until it has collected everything."""
 
 
 class EvalSuite:
-    """The object that pytest finds under the name of a suite. Marks and fixtures work on it as on a function."""
+    """The object that pytest finds under the name of a suite. Marks and fixtures apply to it as to a function."""
 
     def __init__(self, described: DescribedSuite) -> None:
         # pytest takes the names in a function's __dict__ for keywords of -k: as few as possible, and private.
@@ -136,7 +136,7 @@ class EvalSuite:
             self.pytestmark = list(marks)
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        """Call the function itself."""
+        """Call the decorated function."""
         return self._bakeoff.function(*arguments, **named)
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -208,7 +208,7 @@ def describe_eval(name: str, *, task: Callable[..., Any], **options: Unpack[Suit
 
     Args:
         name: the name of the suite in reports.
-        task: the function; it also gets what its other parameters name of the row.
+        task: the function; its other parameters get the values of the row that have their names.
         options: as for `eval_suite`: `data` and `scorers`, and the others where their defaults do not fit.
     """
     if not callable(task):

@@ -1,4 +1,4 @@
-"""Run no eval that decides nothing: order the cases at random, follow their results, skip what is not needed.
+"""Skip evals that can no longer decide anything: order cases at random, follow their results, skip the rest.
 
 The sets of parameters of a suite are compared with each other. With a baseline, each is compared with the same suite in
 that file instead. Only `--eval-until-decided` loads this module.
@@ -49,7 +49,7 @@ class SessionDecisions:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Find the suites to compare with each other, and bring the cases of each into their random order."""
+        """Find the suites to compare with each other, and put the cases of each into random order."""
         suites: dict[tuple[object, ...], _Suite] = {}
         for item in items:
             if (key := _suite_key(item)) is not None:
@@ -71,7 +71,7 @@ class SessionDecisions:
         items[:] = ordered
 
     def _drafts(self, suite: _Suite) -> Iterator[tuple[dict[str, Group | None], dict[str, dict[str, Any]]]]:
-        """Yield the subjects of each comparison and, by case, their items or earlier outcomes."""
+        """Yield the subjects of each comparison, with their items or earlier outcomes by case."""
         named = {subject_name(group.parameters): group for group in suite}
         if self._before is not None:
             for name, group in named.items():
@@ -139,25 +139,25 @@ class SessionDecisions:
         return [item for _, _, item in sorted(every, key=key)]
 
     def needs(self, item: Any) -> bool:
-        """Tell whether an item can still decide anything, or is compared with nothing."""
+        """Tell whether an item must be run: it can still change a decision, or belongs to no comparison."""
         return self.followed.needs(item.nodeid)
 
     def save(self, nodeid: str) -> None:
-        """Note that a case is not run."""
+        """Mark a case as not needed, so that it is not run."""
         self.followed.save(nodeid)
         self.not_needed.add(clean_text(nodeid))
 
     def for_gates(self, gates: SuiteGates) -> SuiteGates:
-        """Return the gates with what is decided so far, and the cases that were not needed."""
+        """Return the gates with the decisions so far, and the cases that were not needed."""
         return replace(gates, decided=self.followed.against_baseline(), not_needed=self.not_needed)
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
-        """Count a case that ended without a result, such as one that was skipped, as lost: no other waits for it."""
+        """Count a case that ended without a result, such as a skipped one, as lost, so that no other waits for it."""
         self.followed.add_lost(nodeid)
 
 
 def _suite_key(item: Any) -> tuple[object, ...] | None:
-    """Return what the items of one suite have in common, whatever their parameters; None for other tests."""
+    """Return a key that all items of one suite share, whatever their parameters; None for other tests."""
     group, row = getattr(item, "group", None), getattr(item, "row", None)
     if not isinstance(group, Group) or row is None or row.problem is not None:
         return None

@@ -1,4 +1,4 @@
-"""`pytest --eval-watch`: after every change of a file, run again what it affects and what failed.
+"""`pytest --eval-watch`: after every change of a file, run the tests again that it affects or that failed.
 
 `watch` starts a pytest for each cycle, because in a new process everything is imported anew. Both exchange a
 `WatchState` through a file. `WatchCycle` has the hooks of the pytest of a cycle: it leaves out the tests whose results
@@ -51,7 +51,7 @@ class KeptTest(FrozenModel):
 
 
 class WatchState(FrozenModel):
-    """The results of all cycles so far, and what the next one is to run."""
+    """The results of all cycles so far, and the tests to run in the next one."""
 
     number: int = 0  # of the cycle
     stale: frozenset[str] | None = frozenset()  # test files that use something that has changed; None: all
@@ -127,7 +127,7 @@ class _PytestWatch:
         return set(source_files(self._config.rootpath, without={str(results_folder(self._config) / "runs")}))
 
     def _cycle(self, changed: Changes) -> int:
-        """Run a pytest for what changed, and return its exit code."""
+        """Run pytest on the tests that the changes affect, and return its exit code."""
         self._owed = {**changed, **self._owed}
         stale, number = stale_users(self._owed, self._state.uses), self._state.number + 1
         given = {"stale": stale if stale is None else frozenset(stale), "number": number, "complete": False}
@@ -156,7 +156,7 @@ def _command(config: pytest.Config) -> list[str]:
 
 
 def _run(command: list[str], folder: Path) -> tuple[int, bool]:
-    """Run a pytest; return its exit code, and whether Ctrl-C ended it. It then still tears down its fixtures.
+    """Run a pytest process; return its exit code, and whether Ctrl-C ended it. It still tears down its fixtures then.
 
     An interrupt is only noted here, so that a second one cannot interrupt the cleanup.
     """
@@ -201,7 +201,7 @@ def _interrupt(*_: object) -> None:
 
 
 class WatchCycle:
-    """One cycle, in each of its processes."""
+    """The hooks of one cycle, in each of its processes."""
 
     def __init__(self, config: pytest.Config, file: Path) -> None:
         self._config, self._file = config, file
@@ -240,7 +240,7 @@ class WatchCycle:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        """Take what a worker of xdist knows; all workers collect the same tests."""
+        """Take over what an xdist worker reports about its tests; all workers collect the same tests."""
         if (reported := getattr(node, "workeroutput", {}).get(_WORKER_OUTPUT)) is not None:
             self._keys, self._kept, uses = json.loads(reported)
             for kind, found in uses.items():
@@ -282,7 +282,7 @@ class WatchCycle:
                 tests[nodeid] = KeptTest(key=self._keys[nodeid], failed=failed, outcomes=found)
         run, complete = before.run if self.run is None else str(self.run), self._collected_all and bool(self._keys)
         after = before.after(tests, **self._uses, run=run, complete=complete)
-        if not complete:  # what could not be collected is not known to be gone
+        if not complete:  # a test that could not be collected may still exist
             after = after.model_copy(update={"tests": before.tests, "uses": before.uses})
         write_atomically(self._file, after.model_dump_json(exclude_defaults=True).encode())
 
@@ -293,7 +293,7 @@ class WatchCycle:
 
 
 def _imported_by_tests(tests: Iterable[Path], config: pytest.Config, loaded: Mapping[str, str]) -> dict[str, set[str]]:
-    """Return the files that each test file uses: what it imports, and plugins and conftest files with what they import.
+    """Return the files that each test file uses: its imports, and plugins and conftest files with their imports.
 
     `loaded` has the files of modules that count, by name.
     """
@@ -332,5 +332,5 @@ def _key(item: Any, code: str, times: str) -> str:
 
 
 def _times(paths: Iterable[str | Path]) -> str:
-    """Return a hash of the times at which files changed. Their content is not read, which would count as a use."""
+    """Return a hash of the times at which files changed. Reading the files would count as a use of them."""
     return fingerprint({str(path): Path(path).stat().st_mtime_ns for path in paths if Path(path).exists()})

@@ -1,7 +1,7 @@
 """Read both sides of a comparison: the scores of a subject by case, its losses, and the conditions of its run.
 
-read_arm   reads one side
-RunPair    two sides, and which of their cases and scores can be compared
+read_arm   reads one arm: a subject in one source
+RunPair    both sides, with the cases and scores that can be compared
 """
 
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
@@ -77,7 +77,7 @@ class Arm:
 
     @property
     def digests(self) -> dict[CaseKey, set[str]]:
-        """Return the names and digests of the scorers of cases that have their own."""
+        """Return the names and digests of scorers, for each case that has scorers of its own."""
         found = {}
         for case in self.plan.cases:
             suite = case.tags.get("suite", case.id)
@@ -87,12 +87,12 @@ class Arm:
 
     @property
     def ledger(self) -> Ledger:
-        """Return what was planned and what became of it: of the whole run, where it says so."""
+        """Return the ledger that the run recorded, or else the one counted from the records."""
         return self.circumstances.ledger_of(self.plan, self.summary.ledger)
 
     @property
     def passes(self) -> Cells:
-        """Return the rounds with 1 for a pass and 0 for a failure.
+        """Return the cells of passes: 1 for each round that passed, 0 for each that failed.
 
         A case with a single score for all rounds counts as one round.
         """
@@ -114,7 +114,7 @@ class Arm:
 
     @property
     def lost_rounds(self) -> dict[CaseKey, int]:
-        """Return how many needed rounds of each case have no score. One score for all of them counts once."""
+        """Return the number of needed rounds without a score, by case. A single score for all rounds counts once."""
         found = {}
         for case in self.plan.cases:
             key, rule = self.keys[case.id], case.rule_over_rounds
@@ -203,7 +203,7 @@ def countable(*sources: Source) -> Iterator[None]:
 
 
 def case_keys(source: Source, plan: Plan) -> dict[str, CaseKey]:
-    """Return the key of each case by its id. Cases with the same content have the same key; limits are conditions."""
+    """Return the key of each case by its id. Cases with the same content share a key; limits are not content."""
     if not source.description.content_known:
         return {case.id: CaseKey(case.id) for case in plan.cases}
     contents = {case.id: case.model_dump(include=_CONTENT, exclude_defaults=True) for case in plan.cases}
@@ -262,9 +262,9 @@ def _timeouts(plan: Plan) -> str:
 def judged_by(
     plan: Plan, cases: Container[CaseKey], keys: Mapping[str, CaseKey], names: Iterable[str] | None = None
 ) -> dict[str, str]:
-    """Return how these cases of a plan are scored and judged. Scores mean the same only where all of this is the same.
+    """Return how these cases of a plan are scored and judged. Scores are comparable only where all of this is the same.
 
-    The judge is an option of its scorer. The number of rounds matters where a rule makes one score of all of them.
+    The judge is an option of its scorer. The number of rounds matters where a rule makes one score of all rounds.
     `names` are the names of the scorers, for plans that do not say which of them score these cases.
     """
     chosen = [case for case in plan.cases if keys[case.id] in cases]
@@ -282,7 +282,7 @@ def judged_by(
 
 
 def _rules_in_words(rules: Mapping[str, PassRule]) -> str:
-    """Return the one rule that cases have, or a digest of several."""
+    """Return the rule that all cases share; if their rules differ, a digest of the rules."""
     if not (found := set(rules.values())):
         return ""
     if len(found) > 1:
@@ -303,7 +303,7 @@ class RunPair:
 
     @property
     def cells(self) -> tuple[Cells, Cells]:
-        """Return the cells of both sides, paired by id alone where the content of a side is unknown."""
+        """Return the cells of both sides. They are paired by id alone if the contents of one side are unknown."""
         return self._keyed(self.old.cells), self._keyed(self.new.cells)
 
     @property
@@ -314,7 +314,7 @@ class RunPair:
 
     @property
     def judged_differently(self) -> tuple[Mismatch, ...]:
-        """Return the differences because of which scores of shared cases have different meanings."""
+        """Return the differences between the sides that make the scores of shared cases incomparable."""
         if not self.content_known:
             thresholds = [str(arm.plan.threshold) for arm in (self.old, self.new)]
             return (Mismatch("threshold", *thresholds),) if thresholds[0] != thresholds[1] else ()
@@ -327,7 +327,10 @@ class RunPair:
         return tuple(Mismatch(name, was[name] or None, now[name] or None) for name in was if was[name] != now[name])
 
     def _scorers(self, both: Iterable[CaseKey]) -> tuple[set[str], set[str]]:
-        """Return the scorers on both sides, with their digests if both know them: of a case where they differ."""
+        """Return the scorers of both sides, for a case where they differ if there is one.
+
+        Names have digests if both sides know them.
+        """
         sides = (self.old, self.new)
         scored = sorted(key for key in both if all(key in arm.cells and arm.score_names[key] for arm in sides))
         found = [(self.old.score_names[key], self.new.score_names[key]) for key in scored]
@@ -337,7 +340,7 @@ class RunPair:
 
     @property
     def new_failures(self) -> Sequence[str]:
-        """Return the cases that passed in every round and fail in every round now."""
+        """Return the cases that passed every round of the baseline and fail every round of the candidate."""
         return new_failures(self._keyed(self.old.passes), self._keyed(self.new.passes))
 
     @property
@@ -348,14 +351,14 @@ class RunPair:
 
     @property
     def without_threshold(self) -> set[str]:
-        """Return the cases without a pass or fail on at least one side."""
+        """Return the cases that neither pass nor fail on at least one side."""
         return self.old.without_threshold | self.new.without_threshold
 
     def _keyed(self, found: Mapping[CaseKey, Value]) -> Mapping[CaseKey, Value]:
         return found if self.content_known else {CaseKey(key.id): value for key, value in found.items()}
 
     def compared_by_label(self, level: float) -> Comparison:
-        """Return the comparison of the scores that labels correct, if a judge gave them, with its interval."""
+        """Return the comparison of both sides: by corrected scores if a single judge scored and labels correct it."""
         return by_labels(compare(*self.cells, level=level), self.calibrated(level=level))
 
     def calibrated(self, *, unlabelled: bool = False, level: float = ALPHA) -> tuple[CalibratedPair, ...]:
@@ -366,7 +369,7 @@ class RunPair:
 
     @property
     def control(self) -> bool:
-        """Tell whether either side tests the cases instead of being judged."""
+        """Tell whether either side is a control, which tests the cases and is not judged."""
         return self.old.summary.control or self.new.summary.control
 
 

@@ -62,7 +62,7 @@ class TextChange(FrozenModel):
 
 
 class CaseDetail(FrozenModel):
-    """The round of a case that shows best what changed."""
+    """The round of a case that best shows what changed."""
 
     case: str
     round: int
@@ -80,7 +80,7 @@ def case_change(case: str, baseline: RunRecords, before: str, candidate: RunReco
 
 
 def case_detail(case: str, baseline: RunRecords, before: str, candidate: RunRecords, after: str) -> CaseDetail | None:
-    """Return the first round that ended differently, or else the first that both have."""
+    """Compare a case in the first round that ended differently, or else in the first that both sides have."""
     chosen = _telling_pair(baseline.rounds(before, case), list(candidate.rounds(after, case)))
     if chosen is None:
         return None
@@ -167,7 +167,7 @@ def _tools(transcript: Transcript) -> str:
 
 
 def _said(transcript: Transcript) -> str:
-    """Return every step on a few lines, to show where two conversations diverge."""
+    """Return every step in a few lines, so that a diff shows where two conversations diverge."""
     lines = []
     for part in (part for step in transcript.steps for part in step.parts):
         if isinstance(part, ToolCall):

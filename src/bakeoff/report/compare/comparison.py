@@ -87,7 +87,7 @@ class CompareReport(FrozenModel):
 
 @dataclass(frozen=True, slots=True)
 class CompareRequest:
-    """How to compare two sources.
+    """The options of a comparison of two sources.
 
     Args:
         subjects: the names of both; None chooses: the only one, or all that both sources have.
@@ -106,7 +106,7 @@ class CompareRequest:
     require_calibrated: bool = False
 
     def refuses(self, pair: RunPair) -> bool:
-        """Tell whether the scores of a pair have different meanings and `anyway` was not given."""
+        """Tell whether a pair must not be compared: its scores differ in meaning, and `anyway` was not given."""
         return not self.anyway and any(pair.judged_differently)
 
 
@@ -114,7 +114,7 @@ _USUAL = CompareRequest()
 
 
 def compare_sources(baseline: Source, candidate: Source, request: CompareRequest = _USUAL) -> CompareReport:
-    """Compare one subject with another, or every subject that both sources have with itself.
+    """Compare one subject with another, or each subject that both sources have between the two.
 
     The same source given twice compares two subjects of one run. Controls do not influence the exit code unless they
     were named or are the only subjects.
@@ -171,7 +171,7 @@ def _pairs_of(baseline: Source, candidate: Source, subjects: tuple[str | None, s
 
 def _report(pairs: Sequence[RunPair], request: CompareRequest, gone: Mapping[str, int]) -> CompareReport:
     controls = [pair for pair in pairs if pair.control]
-    if len(controls) == len(pairs):  # then they are what is compared
+    if len(controls) == len(pairs):  # then the controls are compared
         controls = []
     # Controls must not make the correction for the other subjects stricter.
     judged = {str(place): pair for place, pair in enumerate(pairs) if pair not in controls}
@@ -202,7 +202,7 @@ def _by_label(pairs: Mapping[str, RunPair], key: str, level: float) -> Compariso
 
 
 def _refused(report: PairReport, pair: RunPair) -> PairReport:
-    """Replace the verdict where a judge has too few labels to be trusted."""
+    """Replace the verdict of a pair by a refusal if its judge has too few labels."""
     reason = refusal(pair.calibrated(unlabelled=True), (pair.old.source.name, pair.new.source.name))
     if reason is None:
         return report
@@ -240,7 +240,7 @@ def _pair_report(pair: RunPair, judged: JudgedPair, request: CompareRequest, gon
 
 
 def _decision(pair: RunPair, judged: JudgedPair, request: CompareRequest, gone: Mapping[str, int]) -> GateDecision:
-    """Decide the gate of one pair. Scores that were made in different ways are not compared unless asked for."""
+    """Decide the gate of one pair. Scores of different kinds are not compared unless asked for."""
     rule, old, new = request.rule, pair.old, pair.new
     names = ("the baseline", "the candidate") if old.source.path != new.source.path else (old.spec.name, new.spec.name)
     strict, refused, differing = rule.gate == "no-new-failures", request.refuses(pair), pair.judged_differently
@@ -286,7 +286,7 @@ def _facts(arm: Arm) -> ArmFacts:
 
 
 def _other_mismatches(pair: RunPair) -> Iterator[Mismatch]:
-    """Yield differences that change the meaning of scores and are not in the stamp."""
+    """Yield differences between the runs, besides their conditions, that change the meaning of scores."""
     old, new = pair.old, pair.new
     yield from pair.judged_differently
     both = {

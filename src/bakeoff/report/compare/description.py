@@ -1,6 +1,6 @@
 """Describe a comparison: the verdict, the difference with its interval, and every case.
 
-Also here: how far two runs of one subject agree, and what a design of so many cases and rounds can show.
+Also describe how far two runs of one subject agree, and what a design of cases and rounds can show.
 """
 
 from collections import Counter
@@ -77,29 +77,29 @@ _MAX_CASES = 50  # that text shows
 
 @dataclass(frozen=True, slots=True)
 class _Chapter:
-    """The sections of one pair: its name is in their titles and ids where there are several pairs."""
+    """The sections of one pair. With several pairs, its name is in their titles and ids."""
 
     pair: PairReport
     number: int
     several: bool
 
     def section(self, id_: str, title: str, *blocks: Block, lead: str = "") -> Section:
-        """Return a section of this pair, with the subject in its title where there are several pairs."""
+        """Return a section of this pair. With several pairs, its title names the subject."""
         if not self.several:
             return Section(id_, title, blocks, lead)
         title = f"{visible(self.pair.candidate.subject, 60)}: {title}"
         return Section(f"{id_}-{self.number}", title, blocks, lead, in_menu=False)
 
     def detail_id(self, place: int) -> str:
-        """Return the id of the section about the case at this place, to link to."""
+        """Return the id, for links, of the section about the case at this place."""
         return f"change-{self.number}-{place + 1}"
 
 
 def describe_comparison(report: CompareReport) -> Report:
     """Describe all pairs: the verdict, both sides, every case, and the conditions that differ.
 
-    One pair is a report of its own; several have an overview with one plot, and a section each. Differences of texts
-    come last, because they are what a short output leaves out first.
+    A single pair is the whole report; several pairs have an overview with one plot, and a section each. Differences of
+    texts come last, because a short output cuts from the end.
     """
     several = len(report.pairs) > 1
     chapters = [_Chapter(pair, number, several) for number, pair in enumerate(report.pairs, 1)]
@@ -135,7 +135,7 @@ def gated_report(
     headline: str,
     tiles: tuple[tuple[str, str, str], ...] = (),
 ) -> Report:
-    """Return a report whose badge, first line and first sentence are the decision of its gate: exit code, reason."""
+    """Return a report that begins with the decision of its gate; `gate` is the exit code and the reason."""
     code, why = gate
     state = STATES[code]
     first = f"Gate {state}: {why}. Exit code {code}."
@@ -143,7 +143,7 @@ def gated_report(
 
 
 def _claims(pair: PairReport, *, adjusted: bool = False) -> str:
-    """Return what is shown about these cases and about cases like these, unless the gate has said why it is not."""
+    """Return the sentence of the ruling, or an empty text if the reason of the gate already contains it."""
     if pair.ruling.refused and pair.ruling.sentence.removeprefix("refused: ") in pair.gate:
         return ""
     holm = " (adjusted for several comparisons by Holm's method)" if adjusted and pair.ruling.p_value else ""
@@ -207,7 +207,7 @@ def _reasons(report: CompareReport) -> str:
 
 
 def _verdict(pair: PairReport) -> str:
-    """Return the verdict with the remarks that a reader must not overlook."""
+    """Return the verdict with important remarks, such as `control` or `unpaired`."""
     compared = pair.comparison
     remarks = ["control"] if pair.control else []
     remarks += ["unpaired"] if not compared.paired and compared.difference is not None else []
@@ -408,7 +408,7 @@ def _known(value: str | None) -> Value:
 
 
 def _unmatched(pair: PairReport) -> tuple[tuple[str, list[str]], ...]:
-    """Return the cases without a partner, by reason."""
+    """Return the cases that are not in both arms with the same content, by reason."""
     compared = pair.comparison
     # A case that both have and only one side scored is listed with the cases.
     listed = {*compared.changed, *(case.case for case in pair.cases)}
@@ -494,7 +494,7 @@ def _verdicts(side: Side) -> str:
 
 
 def verdict_on(design: Design) -> str:
-    """Say in one sentence what a design can show, and what to do if that is nothing."""
+    """Say in one sentence which difference a design can show or, if none, what to do."""
     size = f"{count_of(design.cases, 'case')} × {count_of(design.rounds, 'round')}"
     if few := too_few(design.cases):
         return few

@@ -55,7 +55,7 @@ _MAX_NAMED = 5  # tools in a sentence
 
 
 class ToolPoints(FrozenModel):
-    """The cases that want one tool, before and after, and what changed about it."""
+    """The cases that expect one tool, before and after, and the changes of the tool."""
 
     tool: str
     comparison: Comparison
@@ -70,14 +70,14 @@ class VersionReport(FrozenModel):
     models: tuple[str, ...]
     comparison: Comparison
     ruling: GateJudgement
-    """On all cases together, or on the tools that are decided where all cases together are not."""
+    """The judgement on all cases, or on single tools if only these are decided."""
     gate: str
     exit_code: int
     tools: tuple[ToolPoints, ...]
     advice: str | None = None
-    """The number of cases that would decide, in a sentence."""
+    """A sentence with the number of cases that would decide the comparison."""
     other_changes: tuple[ToolChange, ...] = ()
-    """Changes of tools that no case wants, and of everything that is not a tool."""
+    """Changes of tools that no case expects, and of everything that is not a tool."""
 
 
 def compare_versions(
@@ -85,8 +85,8 @@ def compare_versions(
 ) -> VersionReport:
     """Compare the models that both runs have, over the cases with the same name and prompt.
 
-    Expected calls may differ, because a tool that was renamed is wanted by its new name. `changes` are those of the
-    servers between the two runs. Raises `UsageError` if no model is in both.
+    Expected calls may differ, because a renamed tool is expected under its new name. `changes` are those of the servers
+    between the two runs. Raises `UsageError` if no model is in both.
     """
     ours, theirs = ([spec.name for spec in plan.subjects] for plan in (baseline.plan, candidate.plan))
     models = tuple(name for name in ours if name in theirs)
@@ -152,7 +152,7 @@ def _wanted(case: Case) -> list[str]:
 
 
 def _of_tool(plan: Plan, tool: str, cells: tuple[Cells, Cells]) -> tuple[Cells, Cells]:
-    """Return the cells of the cases that want a tool."""
+    """Return the cells, before and after, of the cases that expect a tool."""
     keys = {_key(case) for case in plan.cases if tool in _wanted(case)}
     before, after = ({key: cell for key, cell in arm.items() if key in keys} for arm in cells)
     return before, after
@@ -168,7 +168,7 @@ def _label(change: ToolChange) -> str:
 def _decision(
     overall: Comparison, ruling: GateJudgement, tools: Sequence[ToolPoints], evidence: GateEvidence
 ) -> GateDecision:
-    """Fail the gate if all tools together regressed, or one of them did."""
+    """Fail the gate if all tools together regressed, or if a single one did."""
     worse = [one for one in tools if one.ruling.verdict is GateVerdict.REGRESSED]
     if not worse or ruling.verdict is GateVerdict.REGRESSED:
         return decide_gate(replace(evidence, comparisons=((overall, ruling),)))
@@ -178,7 +178,7 @@ def _decision(
 
 
 def _with_decided_tools(overall: Comparison, ruling: GateJudgement, tools: Sequence[ToolPoints]) -> GateJudgement:
-    """Add the tools that the decision does not mention: those that got worse, or better if nothing is shown."""
+    """Let decided tools change the judgement: those that got worse or, if nothing is shown for all cases, improved."""
     worse, better = (
         [one for one in tools if one.ruling.verdict is verdict]
         for verdict in (GateVerdict.REGRESSED, GateVerdict.IMPROVED)
@@ -297,7 +297,7 @@ _MIN_CASES = 4  # two to choose by, and two to confirm by
 
 
 class ToolsVersion(FrozenModel):
-    """A description, and how it fared on the training cases."""
+    """A description, and its result on the training cases."""
 
     name: str
     description: str
@@ -306,7 +306,7 @@ class ToolsVersion(FrozenModel):
 
 
 class TuneReport(FrozenModel):
-    """The description that won, and the comparison on held-out cases that may confirm it."""
+    """The winning description, and the comparison on held-out cases that may confirm it."""
 
     tool: str
     model: str
@@ -323,14 +323,14 @@ class TuneReport(FrozenModel):
         return self.ruling is not None and self.ruling.verdict is GateVerdict.IMPROVED
 
     def description_of(self, name: str) -> str:
-        """Return the description that the version of this name has."""
+        """Return the description of the version with this name."""
         return next(version.description for version in self.versions if version.name == name)
 
 
 def split_cases(plan: Plan, tool: str, share: float) -> tuple[list[Case], list[Case]]:
-    """Return the cases to choose by and the `share` to confirm by, at random by the seed of the plan.
+    """Split the cases into training cases and the `share` held out for confirmation, at random by the plan's seed.
 
-    Cases that want the tool and others are split separately. Cases of one cluster stay together.
+    Cases that expect the tool and others are split separately. Cases of one cluster stay together.
     """
     units = list(random_order(plan))
     groups = [
@@ -351,7 +351,7 @@ def split_cases(plan: Plan, tool: str, share: float) -> tuple[list[Case], list[C
 
 
 def versions_of(tool: ServerTool, texts: Iterable[str]) -> tuple[ToolsVersion, ...]:
-    """Return the present description and the others, without repetitions."""
+    """Return the present description and the others, without duplicates."""
     given = dict.fromkeys(text.strip() for text in texts if text.strip())
     others = [text for text in given if text != tool.description.strip()]
     if not others:
@@ -374,7 +374,7 @@ def version_plan(
 
 
 def _subject(model: SubjectSpec, label: str, version: ToolsVersion) -> SubjectSpec:
-    """Return the model as a subject that is told one version of the description."""
+    """Return the model as a subject that sees one version of the description."""
     if version.name == PRESENT:
         return model.model_copy(update={"name": PRESENT})
     told = {**model.options, "descriptions": {label: version.description}}
@@ -384,7 +384,7 @@ def _subject(model: SubjectSpec, label: str, version: ToolsVersion) -> SubjectSp
 def best_version(plan: Plan, versions: Sequence[ToolsVersion], records: Iterable[Record]) -> tuple[ToolsVersion, ...]:
     """Return the versions with their training scores, the best first.
 
-    A version that a decided pair has shown to be worse comes after the others. The present one wins a tie.
+    A version that was shown to be worse in a decided pair comes after the others. The present one wins a tie.
     """
     kept = list(records)
     worse: dict[str, int] = dict.fromkeys((version.name for version in versions), 0)

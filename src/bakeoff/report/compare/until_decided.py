@@ -15,7 +15,7 @@ _LOST = Round(Verdict.INFRA, None, failed=True)
 
 
 def random_ranks(plan: Plan) -> dict[str, int]:
-    """Return the place of each case in the random order of a plan, by its id; those of a cluster share one."""
+    """Return the place of each case in the random order of a plan, by case id; cases of a cluster share a place."""
     return {case.id: place for place, unit in enumerate(random_order(plan)) for case in unit}
 
 
@@ -26,7 +26,7 @@ class FollowedComparison:
     Args:
         plan: has these subjects and cases, and the level and margin of the comparison.
         names: the names of subjects in reports.
-        suite: with its file and parameters, where the comparison is with an earlier run.
+        suite: the suite with its file and parameters, if the comparison is with an earlier run.
     """
 
     plan: Plan
@@ -43,7 +43,7 @@ class FollowedComparison:
             yield pair.model_copy(update={"first": self.names[pair.first], "second": self.names[pair.second]})
 
     def add_earlier(self, subject: str, case: str, score: float | None) -> None:
-        """Add a case of an earlier run. Its rounds may have been more or fewer: the score is their mean."""
+        """Add a case of an earlier run. Its mean score stands for every round, as the number of rounds may differ."""
         found = _LOST if score is None else Round(Verdict.RECORDED, score, failed=False)
         for number in range(self.plan.rounds):
             self.decisions.add_round(subject, case, number, found)
@@ -61,7 +61,7 @@ class _FollowedTrial:
 
 
 class FollowedComparisons:
-    """Follow comparisons case by case, and decide which trials are still needed. Callers choose the keys."""
+    """Follow comparisons case by case, and decide which trials are still needed. Callers choose the keys of trials."""
 
     def __init__(self, margin: float | None) -> None:
         self.margin = margin
@@ -76,7 +76,7 @@ class FollowedComparisons:
         return made
 
     def follow(self, key: str, comparison: FollowedComparison, subject: str, case: str) -> None:
-        """Take the trial of a subject on a case into a comparison, under a key of the caller's choice."""
+        """Add the trial of a subject on a case to a comparison, under a key of the caller's choice."""
         self._trials[key] = _FollowedTrial(comparison, subject, case)
 
     def follows(self, key: str) -> bool:
@@ -84,12 +84,12 @@ class FollowedComparisons:
         return key in self._trials
 
     def needs(self, key: str) -> bool:
-        """Tell whether a trial can still decide anything, or is compared with nothing."""
+        """Tell whether a trial must be run: it can still change a decision, or belongs to no comparison."""
         one = self._trials.get(key)
         return one is None or one.comparison.decisions.needs(one.subject)
 
     def save(self, key: str) -> None:
-        """Note that a trial is not run."""
+        """Mark a trial as not needed, so that it is not run."""
         self._trials[key].state = "saved"
 
     def add(self, key: str, records: Iterable[Record]) -> None:
@@ -103,7 +103,7 @@ class FollowedComparisons:
                 one.cost = record.spent.cost + (one.cost or 0.0)
 
     def add_lost(self, key: str) -> None:
-        """Count a trial that ended without a result as lost, so that no other waits for it."""
+        """Count a trial that ended without a result as lost, so that its comparison does not wait for it."""
         one = self._trials.get(key)
         if one is not None and one.state == "open":
             one.state = "finished"

@@ -1,4 +1,4 @@
-"""Compare what one run holds: treatments with no treatment, pairs of a run that ends when decided, and tags of cases.
+"""Compare parts of one run: treatments with no treatment, subjects in pairs, and cases by tag.
 
 treatment_effects     each treatment against none, in pairs: does it help, where does it hurt, were its files opened
 describe_comparisons  the pairs of a run that ends when they are decided: verdicts, intervals, and what was saved
@@ -25,7 +25,7 @@ from bakeoff.stats.intervals import ALPHA, TOO_SMALL, Interval, score_interval
 from bakeoff.stats.sequential import PairDecision, SequentialDecision
 
 CellsOf = Callable[[str], Mapping[str, Cell]]
-"""Give a subject's cells by case."""
+"""A function that returns a subject's cells by case."""
 
 _MAX_NAMED = 12
 _MAX_PAIRS = 10  # of groups that are compared
@@ -54,12 +54,12 @@ class Effect(FrozenModel):
 
 
 def by_key(cells: Mapping[str, Cell]) -> Cells:
-    """Return the cells of one run by the keys that comparisons use: its cases have one content each."""
+    """Return the cells of one run under the keys that comparisons use: within a run, an id has one content."""
     return {CaseKey(case): cell for case, cell in cells.items()}
 
 
 def compare_subjects(cells_of: CellsOf, before: str, after: str, *, level: float = ALPHA, seed: int = 0) -> Comparison:
-    """Compare two subjects of one run case by case; the interval is at 1 − level."""
+    """Compare two subjects of one run case by case; the interval has the confidence 1 − `level`."""
     return compare(by_key(cells_of(before)), by_key(cells_of(after)), level=level, seed=seed)
 
 
@@ -227,7 +227,7 @@ _MAX_SUBJECTS = 8
 
 
 class TagScore(FrozenModel):
-    """The score of one subject over the cases with one tag."""
+    """The score of one subject over the cases that have one tag."""
 
     tag: str
     subject: str
@@ -259,8 +259,8 @@ def compare_groups(
 ) -> Iterator[str]:
     """Yield a sentence about each pair of groups, over all subjects, at 5 % for each pair.
 
-    `groups` has the id of each case by a name that pairs it with cases of other groups. A case counts if every subject
-    has a score for it.
+    In each group, `groups` maps a name, which pairs cases of different groups, to the case's id. A case counts if every
+    subject has a score for it.
     """
     cells = [cells_of(subject) for subject in subjects]
     joined: dict[str, dict[CaseKey, Cell]] = {}
@@ -285,7 +285,7 @@ def compare_groups(
 
 
 def label_of(key: str, value: str) -> str:
-    """Return a tag as it is shown: `language=python`, or only the word where it has no name."""
+    """Return a tag as it is shown: `language=python`, or the word alone if the tag has no key of its own."""
     return value if _NUMBERED.fullmatch(key) else f"{key}={value}"
 
 
@@ -295,7 +295,7 @@ def tags_of(case: Case) -> list[str]:
 
 
 def useful_tags(plan: Plan) -> dict[str, list[str]]:
-    """Return the cases of each informative tag: one that neither a single case nor every case has."""
+    """Return the cases of each informative tag, which more than one case has, but not every case."""
     found: dict[str, list[str]] = {}
     for case in plan.cases:
         # A cluster says which cases belong together, and not what they are about.
@@ -310,7 +310,7 @@ def scores_by_tag(plan: Plan, cells_of: CellsOf, subjects: Sequence[str]) -> lis
 
 
 def tag_section(plan: Plan, cells_of: CellsOf, subjects: Sequence[str]) -> Section | None:
-    """Describe the scores by tag; None if no tag says anything."""
+    """Describe the scores by tag; None if no tag is informative."""
     shown = subjects[:_MAX_SUBJECTS]
     scores = scores_by_tag(plan, cells_of, shown)
     if not scores:

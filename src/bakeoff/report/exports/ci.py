@@ -52,7 +52,7 @@ def write_junit_of_all(name: str, runs: Iterable[tuple[str, GateDecision | None,
 
 
 def _write_gate(name: str, gate: GateDecision, file: TextIO) -> None:
-    """Write the gate as a test of its own, which fails unless it passed: some programs read nothing else."""
+    """Write the gate as a test case, which fails unless the gate passed: some programs read nothing but tests."""
     failed = int(not gate.passed)
     file.write(f'<testsuite name={_attribute(name)} tests="1" failures="{failed}" errors="0" skipped="0">\n')
     file.write(f'<testcase classname={_attribute(name)} name="gate" time="0">\n')
@@ -61,7 +61,7 @@ def _write_gate(name: str, gate: GateDecision, file: TextIO) -> None:
 
 
 def status_of(verdict: Verdict | None) -> Status:
-    """Return JUnit's word for the verdict of a case. A round that is missing counts like one over the budget."""
+    """Return JUnit's word for the verdict of a case. A missing case is skipped, like one over the budget."""
     if verdict is not None and verdict.ok:
         return "passed"
     if verdict in _FAILED:
@@ -83,7 +83,7 @@ def _write_suite(name: str, spec: SubjectSpec, records: RunRecords, gate: str, f
 
 
 def _suite_properties(spec: SubjectSpec, records: RunRecords, gate: str) -> Iterator[tuple[str, str]]:
-    """Yield the decision of the gate, and what was planned for a subject and what became of it."""
+    """Yield the decision of the gate, and the subject's ledger: what was planned, passed, failed or is missing."""
     if gate:
         yield "gate", gate
     if records.is_control(spec):
@@ -151,7 +151,7 @@ def _attribute(text: str) -> str:
 
 
 MAX_ANNOTATIONS = 10
-"""The number of annotations of each level. GitHub shows no more of one step."""
+"""The largest number of annotations of each level; GitHub shows no more per step."""
 
 _MAX_TEXT_LENGTH = 500
 _COMMAND = re.compile(r"^([ \t]*)(?=::)", re.MULTILINE)
@@ -163,8 +163,8 @@ OUTPUT_FILE = "GITHUB_OUTPUT"
 def annotations(records: RunRecords, places: Mapping[str, tuple[str, int]] | None = None) -> Iterator[str]:
     """Yield an error for each failed trial, a warning for each lost one, and a notice about the rest.
 
-    Cases that pass are left out, also if some of their rounds did not. So are controls, unless there is nothing else.
-    `places` has the file and line of cases, by name.
+    Cases that pass are left out even if some of their rounds failed, and so are controls, unless there are no other
+    subjects. `places` has the file and line of cases, by name.
     """
     counts: Counter[str] = Counter()
     for record in failed_records(records):
@@ -198,7 +198,7 @@ def write_step_summary(blocks: Blocks, stdout: TextIO, environment: Mapping[str,
 
 
 def write_step_outputs(gate: str, lowest: float | None, environment: Mapping[str, str] = os.environ) -> None:
-    """Append the outputs `gate` and `lowest-score` of a step to the file that GitHub names; nothing without one.
+    """Append the outputs `gate` and `lowest-score` of a step to the file that GitHub names, if there is one.
 
     Raises `UsageError` if that file cannot be written.
     """
@@ -224,7 +224,7 @@ def _data(text: str) -> str:
 
 
 def _no_old_command(text: str) -> str:
-    """Break the old form of a command, which GitHub executes anywhere in a line."""
+    """Break commands in the old form, which GitHub executes anywhere in a line."""
     return text.replace("##[", "## [")
 
 
@@ -241,7 +241,7 @@ def harmless_json(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CiOutputs:
-    """The outputs that were asked for. Created before a run starts, so that unwritable files are refused in time."""
+    """The requested outputs. Create them before a run starts, so that unwritable files are refused in time."""
 
     junit: Path | None = None
     github: bool = False
@@ -264,12 +264,12 @@ class CiRun:
     gate: GateDecision | None = None
 
     def records(self) -> RunRecords:
-        """Read the records that count into a temporary file; close it with `with`."""
+        """Read the records into a temporary file, the latest of each trial; use the result with `with`."""
         return RunRecords(self.plan, self.folder.latest_records(self.plan))
 
 
 def with_gate(name: str, records: RunRecords, ledger: Ledger, gate: GateDecision | None) -> Blocks:
-    """Return the summary of a run, below the decision of its gate and above what was planned."""
+    """Return the decision of the gate, the summary of a run, and its ledger."""
     planned = paragraph(sentence(describe(ledger, "trial")))
     return (*((paragraph(str(gate)),) if gate else ()), *describe_run(name, records), planned)
 
@@ -295,7 +295,7 @@ def write_ci_outputs(
     stream: TextIO | None = None,
     environment: Mapping[str, str] = os.environ,
 ) -> tuple[Path, ...]:
-    """Write the outputs and return their paths. GitHub also reads stderr, and stdout may have to be JSON."""
+    """Write the outputs and return their paths. Annotations go to stderr, because stdout may have to be JSON."""
     if not outputs or not runs:
         return ()
     stream = stream or sys.stderr

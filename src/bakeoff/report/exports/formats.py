@@ -42,7 +42,7 @@ def score_badge(subject: SubjectSummary, ledger: Ledger | None = None, gate: Gat
 
 
 def run_badge(summary: Summary, ledger: Ledger | None = None, gate: GateDecision | None = None) -> str:
-    """Return a badge with the trials that passed. Controls count only if there is nothing else."""
+    """Return a badge with the trials that passed. Controls count only if there are no other subjects."""
     passed = sum(subject.passed for subject in summary.judged)
     scored = sum(subject.judged for subject in summary.judged)
     ledger = ledger or summary.ledger
@@ -125,8 +125,8 @@ def export_run(source: Source, format_: ExportFormat, output: str, subject: str 
 def export_records(source: Source, records: RunRecords, format_: ExportFormat, output: str) -> list[str]:
     """Write the records of a source, as `export_run` does, and return the files that were written.
 
-    `output` is a path, or `-` for stdout, for which the result is empty. The plan of the records has the chosen
-    subjects only. Raises `UsageError` if the format cannot go there.
+    `output` is a path, or `-` for stdout; no file is returned then. The plan of the records has only the chosen
+    subjects. Raises `UsageError` if the format cannot go there.
     """
     known = source.circumstances()
     ledger = known.ledger_of(source.plan, records.summary.ledger)
@@ -168,7 +168,7 @@ def _write_text(
 
 
 def _write_inspect(source: Source, records: RunRecords, output: str, ledger: Ledger) -> list[str]:
-    """Write one log for each subject; several go into a folder."""
+    """Write one log for each subject; several logs go into a folder."""
     chosen = records.plan.subjects
     outputs = [output]
     if len(chosen) == 1 and not output.endswith(".eval"):

@@ -1,10 +1,10 @@
 """Write one subject of a run as a log of Inspect (`.eval`, log format 2). Inspect need not be installed.
 
-What maps: a subject is a model's evaluation, a case a sample, a round an epoch, steps are messages, scorers are scores.
-What does not is said in `metadata` and not bent: the trial's own score and verdict stand as the score `bakeoff`; one
-lost to infra, budget or a grader has an `error` and no score, so Inspect leaves it out as we do; one that the subject
-failed or timed out in counts as 0. Hidden files and artefacts are not written. Inspect finds a sample in the archive by
-its id, so an id that would leave its folder when the log is unpacked is written in another way.
+A subject becomes the evaluation of a model, a case a sample, and a round an epoch; steps become messages. Anything that
+has no equivalent is kept in `metadata`. The trial's own score and verdict are the score `bakeoff`. A trial that was
+lost to infra, budget or a grader has an `error` and no score, so that Inspect leaves it out as we do. A trial that the
+subject failed or timed out in counts as 0. Hidden files and artefacts are not written. Inspect finds a sample in the
+archive by its id, so an id that would leave its folder when the log is unpacked is percent-encoded.
 """
 
 import json
@@ -210,7 +210,7 @@ def _output(subject: SubjectSpec, record: Record, messages: list[Json]) -> Json:
 
 
 def _scores(record: Record) -> Json:
-    """Return the scores by scorer, and our own; a scorer whose name is taken is renamed."""
+    """Return the scores by scorer, and the score `bakeoff`. A scorer whose name is taken gets another one."""
     names = _score_names([score.name for score in record.scores])
     scores = {
         name: {"value": score.value, "explanation": score.reason, "metadata": score.metadata}

@@ -1,4 +1,4 @@
-"""Write what lint found, and what changed in servers, as SARIF 2.1.0, which code hosts and editors show."""
+"""Write the findings of lint, and the changes of servers, as SARIF 2.1.0, which code hosts and editors show."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -56,12 +56,12 @@ def sarif_log(name: str, rules: Sequence[dict[str, Any]], results: Sequence[Sari
 
 
 def _plain(text: str) -> str:
-    """Return a text of a server for a message, in which brackets would be a link and braces a placeholder."""
+    """Return a server's text for a message, in which brackets must not form links, nor braces placeholders."""
     return visible(text, _MAX_TEXT_LENGTH).replace("](", "] (").replace("{", "{{").replace("}", "}}")
 
 
 def _location(result: SarifResult) -> dict[str, Any]:
-    """Return where a result is: the tool or parameter, and the line of the file that names its server."""
+    """Return the place of a result: the tool or parameter, and the line of the file that names its server."""
     kind, name = next((kind, visible(name)) for kind, name in reversed(result.names) if name)
     place = visible(result.place, _MAX_TEXT_LENGTH)
     location: dict[str, Any] = {"logicalLocations": [{"name": name, "fullyQualifiedName": place, "kind": kind}]}
@@ -140,7 +140,7 @@ def changes_as_sarif(found: Sequence[ToolChange], before: PlacedSnapshot) -> dic
 
 
 def _line_key(change: ToolChange) -> tuple[str, ...]:
-    """Return the key of the snapshot's entry that a change is about."""
+    """Return the key of the snapshot entry to which a change belongs."""
     section = {
         "tool": "tools",
         "prompt": "prompts",

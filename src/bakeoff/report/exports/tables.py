@@ -28,7 +28,7 @@ Kind = Literal["text", "json", "whole", "real", "flag", "time"]
 Value = str | int | float | bool | None
 
 MAX_CELL_LENGTH = 32_000
-"""The longest cell. Spreadsheets take 32,767 characters; Parquet has the whole text."""
+"""The length of the longest cell. Spreadsheets accept 32,767 characters; Parquet has the whole text."""
 
 _SIGNS = "=+@＝＋＠－-"  # also as full-width letters
 _JOINERS = "\u200c\u200d"  # scripts and emoji need them
@@ -53,7 +53,7 @@ class Field:
 
 
 class _TrialRow(NamedTuple):
-    """Hold what a row is made of."""
+    """The data that a row is made of."""
 
     run: str
     record: Record

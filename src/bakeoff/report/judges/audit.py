@@ -1,4 +1,4 @@
-"""Audit a judge against the labels of people: how often it is right, contradicts itself, and what sways it.
+"""Audit a judge against the labels of people: its accuracy, its consistency, and its biases.
 
 `audit_judge` computes the numbers, `describe_judge_audit` describes them as blocks.
 """
@@ -47,7 +47,7 @@ class Agreement(FrozenModel):
 
 
 class JudgeAudit(FrozenModel):
-    """A judge in one run against the labels."""
+    """The audit of a judge in one run by the labels of people."""
 
     run: str
     scorer: str
@@ -127,7 +127,7 @@ def audit_judge(
 
 
 def usual_cut(plan: Plan) -> float:
-    """Return the threshold of the plan or, if all its cases share one, theirs; else one half."""
+    """Return the threshold of the plan, or else the one that all its cases share, or else 0.5."""
     rules = {case.pass_rule.threshold for case in plan.cases if case.pass_rule is not None}
     own = rules.pop() if len(rules) == 1 else None
     return next((cut for cut in (plan.threshold, own) if cut is not None), _USUAL_CUT)
@@ -144,7 +144,7 @@ def _groups(found: Judgements, scorer: str, cut: float) -> list[LabelledGroup]:
 
 
 def _group(passed: bool, trials: Sequence[JudgedTrial]) -> LabelledGroup:
-    """Count labels by their weights; they count for fewer where the weights are unequal (Kish)."""
+    """Count labels by weight. Unequal weights make them count as fewer labels (Kish)."""
     labelled = [(trial.label, trial.weight) for trial in trials if trial.label is not None]
     total, squares = fsum(weight for _, weight in labelled), fsum(weight**2 for _, weight in labelled)
     size = total**2 / squares if labelled else 0.0
@@ -174,7 +174,7 @@ def _flips(repeated: Mapping[str, Sequence[float]], cut: float) -> FlipRate | No
 
 
 def describe_judge_audit(audit: JudgeAudit) -> Report:
-    """Describe how a judge did: its quality, what sways it, the corrected scores, and the labellers."""
+    """Describe the quality of a judge, its biases, the corrected scores, and the labellers."""
     quality = audit.quality
     figures = [*((name, found, True) for name, found, _ in _shares(quality)), ("Kappa", quality.kappa, False)]
     flips = audit.flips
@@ -255,7 +255,7 @@ def _warnings(audit: JudgeAudit) -> Iterator[Block]:
 
 
 def agreement_blocks(agreement: Agreement) -> list[Block]:
-    """Return how much each person labelled and how far they agree, also for the end of `bakeoff label`."""
+    """Return how many answers each person labelled and how far they agree, also for the end of `bakeoff label`."""
     if not agreement.labellers:
         return [TextBlock("Nobody has labelled anything for this judge.")]
     rows = tuple((Quote(name), count) for name, count in agreement.labellers.items())

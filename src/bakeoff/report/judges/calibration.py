@@ -2,7 +2,7 @@
 
 Judgements          what judges scored, by scorer and subject; add every record that counts
 Calibration         one judge's score of one subject, corrected where there are enough labels
-CalibratedPair      the difference of two subjects in the eyes of one judge, corrected by labels of both
+CalibratedPair      the difference of two subjects by one judge's scores, corrected by labels of both
 calibration_table   shows them beside the scores of a run
 """
 
@@ -55,7 +55,7 @@ class Judgement:
 
     @property
     def place(self) -> tuple[str, str]:
-        """Return the key of the answer that was judged: a label counts only for this very answer."""
+        """Return the key of the answer that was judged: a label counts only for exactly this answer."""
         return self.attempt_key, self.answer or ""
 
 
@@ -67,7 +67,7 @@ class Calibration(FrozenModel):
     judge: str
     trials: int
     labels: int
-    skipped: int = 0  # answers that people skipped and nobody labelled
+    skipped: int = 0  # answers that people skipped, and that have no label
     corrected: CorrectedScore | None = None
     lacking: str | None = None  # the reason why it is not corrected
 
@@ -95,7 +95,7 @@ class Judgements:
         self._unanswered: dict[str, list[Judgement]] = {}  # by subject: trials without an answer score 0
 
     def add(self, record: Record) -> None:
-        """Take the judges' scores of one trial; trials that say nothing about the subject are left out."""
+        """Add the judges' scores of one trial. Trials that do not count for the subject are ignored."""
         if self._idle or record.value is None or not record.verdict.counts:
             return
         about = (record.attempt_key, record.case, record.round)
@@ -126,7 +126,7 @@ class Judgements:
         return list(self._scored)
 
     def of(self, scorer: str) -> dict[str, list[Judgement]]:
-        """Return what a judge scored, by subject in the order of the plan."""
+        """Return the judgements of a scorer, by subject in the order of the plan."""
         scored = self._scored.get(scorer, {})
         return {subject: scored[subject] for subject in self._subjects if subject in scored}
 
@@ -177,20 +177,20 @@ class Judgements:
         )
 
     def calibrations(self) -> tuple[Calibration, ...]:
-        """Return the corrected scores of every judge that anything is labelled for."""
+        """Return the corrected scores of every judge that has any labels."""
         known = [scorer for scorer in self.scorers if scorer in self.labels.scorers]
         return tuple(self.calibration(scorer, subject) for scorer in known for subject in self.of(scorer))
 
 
 def repeated_scores(score: Score) -> tuple[float, ...]:
-    """Return the single scores of a judge that was asked several times, as `scorers.judge` keeps them."""
+    """Return the single scores of a judge that was asked several times. `scorers.judge` keeps them as `values`."""
     values = score.metadata.get("values")
     numbers = [value for value in values if isinstance(value, int | float)] if isinstance(values, list) else []
     return tuple(map(float, numbers))
 
 
 def settled(labels: Iterable[Label]) -> float:
-    """Return the label of the majority: 1 pass, 0 fail, and 0.5 where labellers are equally divided."""
+    """Return the label of the majority: 1 for pass, 0 for fail, and 0.5 for a tie."""
     given = [_PASS[label.label] for label in labels if label.label in _PASS]
     passes = sum(given)
     return 0.5 if 2 * passes == len(given) else float(2 * passes > len(given))
@@ -238,7 +238,7 @@ def _notes(calibrations: Sequence[Calibration], run: str) -> Iterable[Phrase]:
 
 
 class CalibratedPair(FrozenModel):
-    """The difference of two subjects in the eyes of one judge, corrected by labels of both."""
+    """The difference of two subjects by one judge's scores, corrected by labels of both."""
 
     scorer: str
     baseline: Calibration
@@ -258,9 +258,9 @@ class CalibratedPair(FrozenModel):
 def calibrated_pairs(
     old: Judgements, new: Judgements, subjects: tuple[str, str], *, unlabelled: bool = False, level: float = ALPHA
 ) -> tuple[CalibratedPair, ...]:
-    """Return every judge that scored both; those without any label only if `unlabelled` asks for them.
+    """Return every judge that scored both subjects; with `unlabelled`, also judges without any label.
 
-    `level` is that of the intervals, less than 5 % where several subjects are compared.
+    `level` is the error level of the intervals: less than 5 % if several subjects are compared.
     """
     judges = [scorer for scorer in old.scorers if subjects[0] in old.of(scorer) and subjects[1] in new.of(scorer)]
     known = old.labels.scorers | new.labels.scorers
@@ -284,7 +284,7 @@ def _pair(old: Judgements, new: Judgements, subjects: tuple[str, str], scorer: s
 
 
 def by_labels(compared: Comparison, pairs: Sequence[CalibratedPair]) -> Comparison:
-    """Return a comparison by the corrected scores, where one judge alone scored and both sides have labels."""
+    """Return a comparison by the corrected scores if a single judge scored and both sides have labels."""
     corrected = pairs[0].corrected if len(pairs) == 1 and pairs[0].alone else None
     if corrected is None:
         return compared
@@ -294,7 +294,7 @@ def by_labels(compared: Comparison, pairs: Sequence[CalibratedPair]) -> Comparis
 
 
 def refusal(pairs: Sequence[CalibratedPair], sources: Sequence[str]) -> str | None:
-    """Say why judged scores are not calibrated, and how to label; None where they are, or nothing is judged."""
+    """Say why judged scores are not calibrated, and how to label; None if all are, or if nothing is judged."""
     missing = next((pair for pair in pairs if pair.lacking), None)
     if missing is None:
         return None

@@ -1,4 +1,4 @@
-"""Draw the answers of a run that people label, without telling them who gave an answer or how it was judged.
+"""Draw answers of a run for people to label, without showing them the subject or the judge's score.
 
 A judge can also be asked again about the answers that have a label.
 """
@@ -28,12 +28,12 @@ from bakeoff.storage.labels import Choice, Label, answer_digest, read_labels
 from bakeoff.storage.run_folder import RunFolder, run_folders
 
 LABELS_PER_SUBJECT = 30
-"""The labels of each subject that a person is asked for, unless another number is."""
+"""The number of labels per subject that a person is asked for by default."""
 
 
 @dataclass(frozen=True, slots=True)
 class SampledAnswer:
-    """An answer to label, and how it was drawn."""
+    """An answer to label, with the stratum from which it was drawn."""
 
     record: Record
     scorer: str
@@ -48,14 +48,14 @@ class SampledAnswer:
         return self.record.transcript.output if self.record.transcript else None
 
     def labelled(self, time: float, labeller: str, label: Choice | None, note: str = "") -> Label:
-        """Return what one person says of it; None takes an earlier label back."""
+        """Return one person's label of the answer. The label None withdraws an earlier one."""
         drawn = {name: getattr(self, name) for name in ("scorer", "answer", "judged", "stratum", "size")}
         trial = {name: getattr(self.record, name) for name in ("case", "subject", "round", "attempt_key")}
         return Label(time=time, labeller=labeller, label=label, note=note, **drawn, **trial)
 
 
 def read_judgements(folder: RunFolder, plan: Plan, scorer: str | None = None) -> Judgements:
-    """Read the judged trials of a run; `scorer` may name one that does not say that it is a judge."""
+    """Read the judged trials of a run; `scorer` can name a judge that is not marked as one."""
     labels = read_labels(folder.labels_file)
     found = Judgements(plan, labels, also=scorer)
     for record in folder.latest_records(plan):
@@ -66,7 +66,7 @@ def read_judgements(folder: RunFolder, plan: Plan, scorer: str | None = None) ->
 def judges_calibrated(records: Iterable[Record], results: Path) -> tuple[bool, str]:
     """Tell whether every judge of these records has enough labels in some run of the folder, and say in which.
 
-    Otherwise say which has not, and how to label.
+    Otherwise name a judge that has too few, and say how to label.
     """
     scores = (score for record in records for score in record.scores)
     judges = {(score.name, judge) for score in scores if isinstance(judge := score.metadata.get(JUDGE), str)}
@@ -81,7 +81,7 @@ def judges_calibrated(records: Iterable[Record], results: Path) -> tuple[bool, s
 
 
 def _labelled_judges(results: Path, judges: set[tuple[str, str]]) -> Iterator[tuple[tuple[str, str], str]]:
-    """Yield the judges, each a scorer with its model, that have enough labels in a run; oldest run first."""
+    """Yield the judges (each a scorer and its model) that have enough labels in a run, oldest run first."""
     for folder in run_folders(results):
         if not folder.labels_file.is_file():
             continue
@@ -99,7 +99,7 @@ def _judge_name(judge: tuple[str, str]) -> str:
 
 
 def judge_of(found: Judgements, plan: Plan, wanted: str | None, run: str) -> str:
-    """Return the name of the judge to look at: `wanted`, or the only judge of the run if that is None.
+    """Return the name of the judge to use: `wanted` or, if that is None, the only judge of the run.
 
     Raises `UsageError` if `wanted` has scored nothing, or if the run has no judge or several.
     """
@@ -146,7 +146,7 @@ def draw(folder: RunFolder, plan: Plan, scorer: str | None, count: int | None) -
 
 
 def _in_turn(groups: dict[tuple[str, int], list[Judgement]], most: int) -> Iterator[tuple[tuple[str, int], Judgement]]:
-    """Yield one of each group in turn, in an order that looks random and is always the same.
+    """Yield one judgement of each group in turn, in an order that looks random and is always the same.
 
     Each turn is shuffled as well, so that the order does not reveal the groups.
     """
@@ -168,7 +168,7 @@ async def ask_again(
     """Ask a judge several times about the answers of records. Nothing in the run changes.
 
     Args:
-        judge: The judge. One that asks a model asks it `times` times for each score by itself.
+        judge: The judge. A `ModelJudge` is called once, because it repeats its question itself.
         scorer: The name of its scores.
         plan: The plan of the run.
         records: The records of the answers.

@@ -30,7 +30,7 @@ from bakeoff.report.blocks import (
 )
 
 MAX_COMMENT_LENGTH = 65_000
-"""The length limit of a comment. GitHub takes 65,536 characters."""
+"""The length limit of a comment. GitHub accepts 65,536 characters."""
 
 MAX_QUOTE_LENGTH = 300
 _NOTE = 500  # characters reserved for the note about what was left out
@@ -65,7 +65,7 @@ def _length(written: list[str]) -> int:
 
 
 def _shortened(block: Block, room: int) -> Block | None:
-    """Return the beginning of a table or list that fits; other blocks make no sense in part."""
+    """Return the beginning of a table or list that fits; None for other blocks, which cannot be cut."""
     match block:
         case Table():
             room -= _length([_table(replace(block, rows=()))])
@@ -102,7 +102,7 @@ def _count(blocks: Blocks) -> Counter[str]:
 
 
 def code_span(text: str, *, in_table: bool = False) -> str:
-    """Return untrusted text on one line, shown as it is and interpreted as nothing."""
+    """Return untrusted text as a code span on one line, in which Markdown interprets nothing."""
     shown = visible(text, MAX_QUOTE_LENGTH)
     if not shown.strip():
         return "–"

@@ -59,7 +59,7 @@ def render_block(block: Block, width: int) -> RenderableType:
 
 
 def _listing(items: list[str]) -> Grid:
-    """Return a grid, so that a wrapped line continues below its words and not below the bullet."""
+    """Return a grid, in which wrapped lines are indented to the text after the bullet."""
     table = Grid.grid(padding=(0, 1, 0, 0))
     for item in items:
         table.add_row(Line("·"), Line(item))

@@ -1,7 +1,7 @@
-"""Fit tables to the width of a terminal, without importing what draws them.
+"""Fit tables to the width of a terminal, without importing rich.
 
-Names and denominators are never left out. If the width is too small, drawings go first, then texts become short, then
-columns go in the order of `Column.drop`. Losses that disappear that way are listed below the table.
+Names and denominators are never left out. If the width is too small, drawings are dropped first, then texts are
+shortened, then columns are dropped in the order of `Column.drop`. Losses in dropped columns are listed below the table.
 """
 
 import io
@@ -28,7 +28,7 @@ from bakeoff.report.blocks import (
 from bakeoff.report.formatting import UNKNOWN
 
 WIDE = 100
-"""The width from which a table has two spaces between its columns."""
+"""The width from which on a table has two spaces between its columns."""
 
 _MAX_QUOTE_LENGTH = 200
 _MAX_TEXT_LENGTH = 2000
@@ -41,7 +41,7 @@ _BARS = Column("", drop=_DROPPED_BEFORE_COMPACT + 1, optional=True)
 
 @dataclass(frozen=True, slots=True)
 class TextCell:
-    """The text of a cell as a terminal shows it, and its meaning."""
+    """The text of a cell as a terminal shows it, and its tone."""
 
     text: str
     tone: Tone = "plain"
@@ -66,7 +66,7 @@ def plain_text(phrase: Phrase) -> str:
 
 
 def fit_table(table: Table, width: int, measure: Callable[[str], int] = len) -> TextTable:
-    """Return the fullest version of a table that fits; where none does, the smallest, whose names are folded.
+    """Return the fullest version of a table that fits. If none fits, return the smallest one with folded names.
 
     Args:
         table: with at least one row.
@@ -96,7 +96,7 @@ def fit_table(table: Table, width: int, measure: Callable[[str], int] = len) -> 
 
 
 def split_table(table: Table, width: int, measure: Callable[[str], int] = len) -> list[TextTable]:
-    """Return a table as it is if it fits, else as several below each other, with the titles of columns on more lines.
+    """Return a table unchanged if it fits, else split into several tables, with titles of columns on several lines.
 
     Each has the first column, and as many others as fit. Nothing is left out. A table with more columns than rows is
     turned first.

@@ -31,7 +31,7 @@ from bakeoff.stats.intervals import Interval
 from bakeoff.storage.ledger import describe
 
 WORST = 3
-"""Cases of a suite that the summary names."""
+"""The number of the worst cases of a suite that the summary names."""
 
 _MAX_WORST = 15
 _COUNTS = (
@@ -101,7 +101,7 @@ def not_passed(summary: SuitesSummary) -> list[EvalOutcome]:
 
 
 def _suites(summary: SuitesSummary) -> Table:
-    """Return a row for each suite and one for all; text leaves out columns without any value."""
+    """Return a row for each suite and one for all. As text, columns without any value are left out."""
     usage = summary.numbers.usage
     titles = (
         *columns("Suite", "Cases>"),
@@ -143,7 +143,7 @@ def _suite_row(name: str, file: str, numbers: SuiteNumbers) -> tuple[Value, ...]
 
 
 def _drawn(text: str, value: float | None, interval: Interval | None) -> Datum:
-    """Return a share that pages draw with its interval."""
+    """Return a share, which pages draw with its interval."""
     if value is None:
         return Datum(text)
     ends, note = (interval.ends, interval.method) if interval else ((), "fewer than two cases")

@@ -1,7 +1,7 @@
 """The file of `--eval-json`: write it, read it as outcomes or as a run, and merge the files of shards.
 
 docs/how-to/pytest-reports.md describes the format. Every number in the file is computed again from its rounds when the
-file is read: a number that someone edited by hand decides nothing.
+file is read: numbers that were edited by hand have no effect.
 """
 
 import re
@@ -113,7 +113,7 @@ class EvalFile(FrozenModel):
 
     @property
     def planned(self) -> Ledger:
-        """Return the ledger, counted again from the cases. A file that contradicts itself, or has none, has no end."""
+        """Return the ledger, counted again from the cases. It is incomplete if the file contradicts it or lacks it."""
         outcomes, said = self.outcomes, self.ledger
         shards = said.shards if said else None
         found = summary_of(SuiteTallies.of(outcomes), complete=self.complete, shards=shards)
@@ -278,7 +278,7 @@ _MAX_NAME_LENGTH = 300
 
 
 class EvalFileReader:
-    """Reads files that `--eval-json` or `bakeoff merge` wrote."""
+    """Read files that `--eval-json` or `bakeoff merge` wrote."""
 
     what = "an eval file (.json, from pytest --eval-json)"
 
@@ -305,7 +305,7 @@ class EvalFileReader:
 
 
 def source_of(outcomes: Sequence[EvalOutcome], path: Path, **known: Any) -> Source:
-    """Return evals in memory as such a file would be read; `path` names it, `known` are its ledger and gates."""
+    """Return evals in memory as a source, as if they were read from a file at `path`; `known` has ledger and gates."""
     found = Circumstances(versions=(__version__,), **known)
     return Source(path, RecordsInMemory(_description(path, outcomes), lambda: _records(outcomes), found))
 
@@ -374,7 +374,7 @@ def _places(outcomes: Sequence[EvalOutcome]) -> list[tuple[str, str]]:
 
 
 def case_ids(outcomes: Sequence[EvalOutcome], *, common: bool = False) -> list[str]:
-    """Name each case by its node id, with a number from the second eval of one test on.
+    """Name each case by its node id. Further evals of the same test get a number.
 
     With `common`, leave out the parameters that tell subjects apart, so that all subjects have the same cases.
     """

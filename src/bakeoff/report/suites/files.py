@@ -17,11 +17,11 @@ from bakeoff.report.suites.outcomes import EvalOutcome
 from bakeoff.storage.redaction import Redactor, known_secrets
 
 Places = Mapping[str, tuple[Path, int | None]]
-"""File and line, counted from 0, of tests by their node ids."""
+"""The file of each test, and its line counted from 0, by node id."""
 
 
 def write_json(outcomes: Iterable[EvalOutcome], summary: SuitesSummary, target: Path, redact: Redact) -> str:
-    """Write the file of `--eval-json`; return a note about it."""
+    """Write the file of `--eval-json`, and return a note that names it."""
     with replace_file(target) as path, path.open("wb") as file:
         file.writelines(file_chunks(outcomes, summary, redact))
     return f"wrote {target}"
@@ -30,12 +30,12 @@ def write_json(outcomes: Iterable[EvalOutcome], summary: SuitesSummary, target: 
 def write_incomplete(target: Path) -> None:
     """Replace an existing file by one without results, which passes no gate."""
     if target.exists():
-        with suppress(OSError):  # told at the end, when the results cannot be written either
+        with suppress(OSError):  # reported at the end, when the results cannot be written either
             write_json((), summary_of(SuiteTallies(), complete=False), target, lambda given: given)
 
 
 def write_html(outcomes: Sequence[EvalOutcome], summary: SuitesSummary, target: Path, cycle: int | None = None) -> str:
-    """Write the page of `--eval-html` from redacted outcomes; return a note about it."""
+    """Write the page of `--eval-html` from redacted outcomes, and return a note that names it."""
     if not summary.suites:
         return f"{target} was not written: there is no eval to show"
     from bakeoff.report.render.html.render import write_cycle
@@ -54,7 +54,7 @@ def write_html(outcomes: Sequence[EvalOutcome], summary: SuitesSummary, target: 
 
 
 def write_step(summary: SuitesSummary, redact: Redact, environment: Mapping[str, str]) -> str:
-    """Write summary and outputs of a GitHub step; return a note about it, which is empty."""
+    """Write the summary and the outputs of a GitHub step. Return an empty note, because there is no file to name."""
     blocks = step_blocks(summary, list(map(redact, not_passed(summary))))
     write_step_summary(list(blocks), StringIO(), environment)
     scores = [one.score for one in summary.suites.values() if one.score is not None]
@@ -85,7 +85,7 @@ def annotations(
 
 
 class OutcomeRedactor:
-    """Removes known secrets from outcomes before they are written to a file."""
+    """Remove known secrets from outcomes before they are written to a file."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._redactor = Redactor(known_secrets(environment))

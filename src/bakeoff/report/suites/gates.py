@@ -39,8 +39,8 @@ _Suites = Mapping[SuiteName, Sequence[EvalOutcome]]
 class SuiteGates:
     """The gates that were asked for.
 
-    `baseline` is an earlier run; `rule` says how it is compared. `decided` has, by suite, comparisons with it that were
-    made after every case, and `not_needed` the node ids of the cases that were then not run.
+    `baseline` is an earlier run, and `rule` says how to compare with it. `decided` has, by suite, the comparisons that
+    were updated after every case; `not_needed` has the node ids of cases that were skipped because of them.
     """
 
     min_pass_rate: float | None = None
@@ -93,7 +93,7 @@ def judge_gates(gates: SuiteGates, outcomes: Iterable[EvalOutcome], summary: Sui
 def _against_baseline(
     gates: SuiteGates, baseline: EvalFile, outcomes: Iterable[EvalOutcome], common: GateEvidence
 ) -> GateEvidence:
-    """Compare case by case, each suite for itself and all together.
+    """Compare case by case, each suite separately and all together.
 
     The gate is refused if no suite is in both runs, or if scores or passes mean different things in them.
     """
@@ -152,7 +152,7 @@ def _judge_suites(arms: Mapping[str, PairedArms], gates: SuiteGates) -> dict[str
 def read_history(folder: Path, written: Path | None, baseline: Path | None = None) -> list[SeriesRun]:
     """Return the files of `--eval-json` below a folder, sorted by start, without the one to be `written`.
 
-    They begin with the `baseline`, a file anywhere; without one, with the oldest.
+    They begin with the `baseline`, which may be elsewhere, or else with the oldest.
 
     Raises `UsageError` if there are none, and an error for any other `.json` file: it could be a damaged result.
     """
@@ -192,7 +192,7 @@ def _by_suite(outcomes: Iterable[EvalOutcome]) -> _Suites:
 
 
 def _sentences(judged: Mapping[str, JudgedPair]) -> list[str]:
-    """Return what is shown, the worst first; the joint result comes before single suites with the same verdict."""
+    """Return sentences about what is shown, worst first; the joint result comes before suites with the same verdict."""
     order = sorted(judged, key=lambda name: (_WORST_FIRST.index(judged[name].ruling.verdict), name != TOGETHER))
     said = []
     for name in order[: _MAX_NAMED + (TOGETHER in judged)]:

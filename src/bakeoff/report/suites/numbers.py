@@ -1,4 +1,4 @@
-"""From outcomes to the numbers of a suite, each with its denominator. The unit is the case, never the round.
+"""Compute the numbers of a suite from outcomes, each with its denominator. The unit is the case, never the round.
 
 Outcomes are read once and not kept: a session may have more of them than fit in memory.
 """
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 
 Redact = Callable[[EvalOutcome], EvalOutcome]
-"""Return an outcome as it may be written to a file."""
+"""A function that returns an outcome without secrets, fit to be written to a file."""
 
 MAX_WORST = 50
-"""Cases of a suite that are kept by name."""
+"""The number of a suite's worst cases that are kept by name."""
 
 MAX_NOT_PASSED = 20
-"""Cases that failed, and cases that could not be judged, that are kept whole."""
+"""The number of failed cases, and of cases that could not be judged, that are kept whole."""
 
 _MAX_WHY_LENGTH = 200
 
@@ -61,14 +61,14 @@ class SuiteNumbers(FrozenModel):
 
     @property
     def judged(self) -> int:
-        """Return the cases that passed or failed."""
+        """Return the number of cases that passed or failed."""
         return self.passed + self.failed
 
 
 class Worst(NamedTuple):
-    """A case that does not have a score of 1."""
+    """A case with a score below 1, or without a score."""
 
-    rank: tuple[bool, float]  # failures first, then by score; below all others if it has none
+    rank: tuple[bool, float]  # failures first, then by score; a case without a score is below all others
     nodeid: str
     score: float | None
     why: str
@@ -121,11 +121,11 @@ class SuiteTally:
                 self.worst = self.lowest(MAX_WORST)
 
     def lowest(self, most: int) -> list[Worst]:
-        """Return the failures and then the other cases, each with the lowest scores first."""
+        """Return the failures and then the other cases, both sorted by score, lowest first."""
         return sorted(self.worst, key=lambda one: one.rank)[:most]
 
     def numbers(self) -> SuiteNumbers:
-        """Compute the numbers of all cases so far."""
+        """Compute the numbers of the cases so far."""
         kinds, cells, rounds = self.kinds, self.cells, self.verdicts.total()
         judged = kinds["passed"] + kinds["failed"]
         return SuiteNumbers(
@@ -205,18 +205,18 @@ class SuiteTallies:
 
 
 def suite_of(outcome: EvalOutcome) -> SuiteName:
-    """Return the suite of a case, with its parameters, since each set of them has a row of its own."""
+    """Return the suite of a case with its parameters, because each set of parameters has its own row."""
     parameters = f"[{outcome.parameters}]" if outcome.parameters else ""
     return SuiteName(file_part(outcome.nodeid), outcome.suite + parameters)
 
 
 def file_part(nodeid: str) -> str:
-    """Return the file of a test."""
+    """Return the file part of a node id."""
     return nodeid.partition("::")[0]
 
 
 def cell_of(outcome: EvalOutcome) -> Cell | None:
-    """Return the rounds of a case as sums; None if it has no score. A pass@k counts as one round."""
+    """Return the rounds of a case as sums; None if it has no score. The score of a pass@k rule counts as one round."""
     if outcome.score is None:
         return None
     if outcome.rule.gate != "mean" or len(outcome.records) < 2:
@@ -226,7 +226,7 @@ def cell_of(outcome: EvalOutcome) -> Cell | None:
 
 
 def why_not(outcome: EvalOutcome) -> str:
-    """Say in a few words why a case does not have a score of 1."""
+    """Say in a few words why the score of a case is below 1 or missing."""
     if outcome.problem:
         return shorten(outcome.problem, _MAX_WHY_LENGTH)
     from bakeoff.report.reasons import why
@@ -249,7 +249,7 @@ class SuitesSummary:
 
     @property
     def ledger(self) -> Ledger:
-        """Return what was planned, and what became of it."""
+        """Return what was planned, and how much of it passed, failed or is missing."""
         numbers, tallies = self.numbers, self.tallies
         return Ledger(
             planned=numbers.cases,

@@ -37,7 +37,7 @@ _MAX_ROUNDS = 20  # of a case that have JUnit properties of their own
 
 
 def colour_of(outcomes: Sequence[EvalOutcome]) -> Colour:
-    """Return the colour of the lowest score: yellow without one, red if something could not be judged."""
+    """Return the colour of the lowest score: yellow if there is no score, red if something could not be judged."""
     scores = [outcome.score for outcome in outcomes if outcome.score is not None]
     if any(outcome.problem for outcome in outcomes):
         return "red"
@@ -72,9 +72,9 @@ def item_line(nodeid: str, word: str, outcomes: Sequence[EvalOutcome], width: in
 
 
 def detail_lines(outcomes: Sequence[EvalOutcome], place: str, width: int | None) -> Iterator[tuple[str, bool]]:
-    """Yield the lines of a test under `-v`, each with whether it tells a failure.
+    """Yield the lines of a test under `-v`, each with True if it reports a failure.
 
-    They have its place, and of each round the tool calls, nested under their parents, the scores and the output.
+    They show its place and, for each round, the tool calls (nested under their parents), the scores and the output.
     """
     lines = [(f"    {visible(place, _MAX_ARGUMENTS_LENGTH)}", False), *chain.from_iterable(map(_details, outcomes))]
     for line, wrong in lines:
@@ -141,7 +141,7 @@ def _nested(calls: Sequence[ToolCall]) -> Iterator[tuple[int, ToolCall]]:
 def properties_of(outcomes: Sequence[EvalOutcome]) -> list[tuple[str, object]]:
     """Return the properties of a test for the file of `--junitxml`; their names begin with `eval.`.
 
-    The evals of a test with several are numbered from the second on. All values are texts, so that they can be sent
+    If a test has several evals, they are numbered from the second on. All values are texts, so that they can be sent
     between processes.
     """
     found: list[tuple[str, object]] = []
@@ -152,7 +152,7 @@ def properties_of(outcomes: Sequence[EvalOutcome]) -> list[tuple[str, object]]:
 
 
 def run_properties(summary: SuitesSummary) -> Iterator[tuple[str, str]]:
-    """Yield the properties of the whole run in that file: its ledger, and the verdict of each gate."""
+    """Yield the properties of the whole run for the file of `--junitxml`: its ledger, and the verdict of each gate."""
     ledger = summary.ledger
     yield from ((f"eval.{name}", str(getattr(ledger, name))) for name in ("planned", "passed", "failed", "recorded"))
     yield from ((f"eval.{kind.replace(' ', '-')}", str(count)) for kind, count in ledger.missing.items())
@@ -204,7 +204,7 @@ def failure_text(outcome: EvalOutcome, width: int = _USUAL_WIDTH) -> str:
 
 
 def failure_line(outcome: EvalOutcome) -> str:
-    """Return a failure in one line, with what the worst scorer says."""
+    """Return a failure in one line, with the reason of the worst scorer."""
     record = _worst(outcome)
     told = outcome.problem or record is None or not record.scores or (record.attempt and record.attempt.failure)
     if told or record is None or outcome.score is None or outcome.threshold is None:
@@ -273,14 +273,14 @@ def _verdict(score: Score) -> str:
 
 
 def _field(name: str, text: str, width: int) -> Iterator[str]:
-    """Yield the lines of a name with a text beside it, wrapped and indented."""
+    """Yield the lines of a field: its name on the left, its text beside it, wrapped and indented."""
     first, rest = f"  {name:<9} ", " " * 12
     text = text if len(text) <= _MAX_LENGTH else f"{text[:_MAX_LENGTH]}… ({len(text) - _MAX_LENGTH:,} more characters)"
     if len(first) > width // 2:  # a very long name has lines of its own
         yield from textwrap.wrap(first.strip(), width, initial_indent="  ", subsequent_indent="    ")
         first = rest
     for line in text.splitlines() or [""]:
-        longer = "x" * (len(first) - len(rest))  # stands for what a long name takes of the first line
+        longer = "x" * (len(first) - len(rest))  # stands for the part of the first line that a long name takes
         pieces = _wrapped(longer + without_command(escaped(line)), width - len(rest) - 1)  # room to break up a command
         pieces[0] = pieces[0].removeprefix(longer)
         for piece in pieces:

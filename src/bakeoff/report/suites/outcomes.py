@@ -1,4 +1,4 @@
-"""The result of one eval: the data that travels from a worker to the controller and into every report."""
+"""The result of one eval, which is sent from a worker to the controller and used by every report."""
 
 from collections.abc import Sequence
 from typing import Any, Self
@@ -37,7 +37,7 @@ class EvalOutcome(FrozenModel):
     def judged(self, records: Sequence[Record], **more: Any) -> Self:
         """Return the outcome with its records, and the verdict that they have in every report.
 
-        `more` are other fields to replace. They are not validated, so their texts must be clean already.
+        `more` are other fields to replace; they are not validated, so their texts must be clean.
         """
         verdict = case_verdict(self.rule, [record.judged() for record in records])
         problem = _problem(records) if verdict.verdict in LOST else None

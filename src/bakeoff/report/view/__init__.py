@@ -1,7 +1,7 @@
 """Serve the same pages from this machine, with live progress.
 
-app      which address shows what; how runs go on; the socket and its life; who may ask
-label    the page of `bakeoff label`, which takes labels
+app      the routes, the live progress, the server and its access control
+label    the page of `bakeoff label`, which stores labels
 """
 
 from bakeoff.report.view.app import make_app, serve, serve_app

@@ -69,7 +69,7 @@ class LiveProgress:
         self._cost: float | None = None
         self._ending: str | None = None
         self._damaged = 0  # lines that cannot be read
-        self._told: dict[str, Any] | None = None  # what the listener knows
+        self._told: dict[str, Any] | None = None  # the event that the listener got last
 
     def update(self) -> bool:
         """Read new lines; return True if there were any."""
@@ -100,7 +100,7 @@ class LiveProgress:
         self._at, self._outcomes, self._cost, self._ending, self._damaged = 0, {}, None, None, 0
 
     def _new_lines(self) -> Iterator[bytes | None]:
-        """Return complete lines only: the last one may be incomplete."""
+        """Yield the new complete lines; the last one may still be incomplete."""
         if not self.folder.started:
             return
         with open_file(self.folder.journal_file) as journal:
@@ -112,7 +112,7 @@ class LiveProgress:
                 yield raw
 
     def next_event(self) -> bytes | None:
-        """Return the next event for the one listener, if anything changed."""
+        """Return the next event for the only listener; None if nothing changed."""
         self.update()
         news = self.news()
         if news == self._told:
@@ -182,7 +182,7 @@ _REST = 3  # times as long as a run took to read, it is left alone: a long one t
 
 
 class Look(NamedTuple):
-    """The state of a run's files, read before the run itself."""
+    """The state of a run's files, taken before the run itself is read."""
 
     plan: int  # when it was written: scoring anew begins with another one
     size: int
@@ -203,7 +203,7 @@ def look_at(results: Path) -> dict[str, Look]:
 
 def look_into(folder: RunFolder) -> Look:
     """Return the state of a run's files, without reading them."""
-    running = folder.is_being_written()  # first: what is written after this changes the size
+    running = folder.is_being_written()  # first, because later writes change the size
     plan = folder.plan_file.stat()
     found = folder.journal_file.stat() if folder.started else plan
     return Look(plan.st_mtime_ns, found.st_size, found.st_mtime_ns, running)
@@ -320,7 +320,7 @@ class Guard:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the host names under which this server may be asked."""
+        """Return the host names that a request to this server may use."""
         return (f"127.0.0.1:{self.port}", f"localhost:{self.port}")
 
 
@@ -345,9 +345,9 @@ class Pages:
         self._making = asyncio.Lock()  # one at a time: a large run takes all of one core
 
     async def index(self) -> Path:
-        """Return a page; its events begin with the changes since it was made."""
+        """Return the index; its events start with the changes since the page was made."""
         async with self._making:
-            seen = await call(look_at, self._results)  # first: what changes meanwhile is told once more
+            seen = await call(look_at, self._results)  # first, so that changes in the meantime are sent again
             number = str(next(self._numbers))
             self._seen[number] = seen
             if len(self._seen) > _MAX_PAGES:
@@ -383,7 +383,7 @@ class Pages:
         return kept[1]
 
     def find(self, name: str) -> RunFolder:
-        """Find a run by comparing names, so that a request never becomes a path."""
+        """Find a run by comparing names, so that the text of a request is never used as a path."""
         found = next((folder for folder in run_folders(self._results) if folder.label == name), None)
         if found is None:
             raise RunFolderError("there is no such run")
@@ -398,7 +398,7 @@ class Pages:
         return FileResponse(await page, media_type="text/html")
 
     async def index_events(self, request: Request) -> Response:
-        """Tell the changes since a page was made; a forgotten page gets everything."""
+        """Stream the changes since a page was made, or all runs for a page that is no longer known."""
         watch = FolderWatch(self._results, self._seen.get(request.query_params.get("page", ""), {}))
         return StreamingResponse(_stream(watch.news, INDEX_POLL_SECONDS), media_type="text/event-stream")
 
@@ -409,7 +409,7 @@ class Pages:
 
 
 def make_app(results: Path, port: int, token: str, *, parts: Parts = no_parts) -> Guard:
-    """Return the application behind its guard. Pages are made in a temporary folder that ends with it.
+    """Return the application behind its guard. Pages are made in a temporary folder, which is removed with it.
 
     Args:
         results: the folder whose runs are shown.
@@ -437,7 +437,7 @@ def make_app(results: Path, port: int, token: str, *, parts: Parts = no_parts) -
 
 
 async def _stream(news: Callable[[], bytes | None], pause: float) -> AsyncIterator[bytes]:
-    """Yield changes as long as someone listens. A killed run may be resumed, so this does not end."""
+    """Yield changes while a client listens. There is no end, because a killed run may be resumed."""
     quiet = 0
     while True:
         try:
@@ -458,11 +458,11 @@ async def _refused(request: Request, error: Exception) -> Response:  # noqa: ARG
 
 
 Make = Callable[[int, str, Callable[[], None]], ASGIApp]
-"""Make an application for a port and a token; calling the third argument stops the server."""
+"""A function that makes an application from a port, a token, and a function that stops the server."""
 
 
 def serve(results: Path, port: int, ready: Callable[[str], None], *, parts: Parts = no_parts) -> None:
-    """Serve until Ctrl-C. `ready` receives the address once it answers; `parts` gives what doors add to pages."""
+    """Serve until Ctrl-C. `ready` receives the address once it answers; `parts` adds the doors' sections to pages."""
     serve_app(lambda bound, token, _: make_app(results, bound, token, parts=parts), port, ready)
 
 

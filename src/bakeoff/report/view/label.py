@@ -1,4 +1,4 @@
-"""Show one answer after the other to a person, and keep each label. The page never learns subject, round or score."""
+"""Show answers one by one to a person, and store the labels. The page never receives subject, round or score."""
 
 import asyncio
 import time
@@ -39,7 +39,7 @@ class _LabelForm(FrozenModel):
 
 
 class Labelling:
-    """One person's work on a list of answers. The file is the truth: a killed session continues where it was."""
+    """One person's labels of a list of answers, kept in a file: a killed session continues where it stopped."""
 
     def __init__(self, drawn: Sequence[SampledAnswer], plan: Plan, labels_file: Path, labeller: str) -> None:
         self._drawn = drawn
@@ -70,7 +70,7 @@ class Labelling:
             self._given[place] = choice
 
     def undo(self) -> None:
-        """Take the last label back, so that its answer is shown again."""
+        """Withdraw the last label, so that its answer is shown again."""
         if self._given:
             place = next(reversed(self._given))
             self._write(place, None, "")
@@ -103,7 +103,7 @@ class Labelling:
 
 
 def _criteria(spec: ScorerSpec) -> tuple[str, str]:
-    """Return the name of a scorer and what it was told to look for."""
+    """Return the name of a scorer, and the criteria or the prompt of its judge."""
     found = spec.options.get("criteria") or spec.options.get("prompt")
     if found is None:
         known = scorer_kinds().get(spec.kind)
@@ -114,7 +114,7 @@ def _criteria(spec: ScorerSpec) -> tuple[str, str]:
 
 
 def _material(one: SampledAnswer) -> str:
-    """Return the passages and messages that the answer was made from, where they are recorded."""
+    """Return the recorded passages and messages on which the answer is based."""
     metadata = one.record.transcript.metadata if one.record.transcript else {}
     told = (score.metadata.get(SHOWN) for score in one.record.scores if score.name == one.scorer)
     texts = [pair for found in told if isinstance(found, dict) for pair in found.items()]
@@ -129,7 +129,7 @@ def _listed(given: Any) -> list[str]:
 
 
 def make_label_app(labelling: Labelling, labeller: str, port: int, token: str, stop: Callable[[], None]) -> Guard:
-    """Return the application behind its guard; `stop` is called when the person has finished."""
+    """Return the labelling application behind its guard. It calls `stop` when the person has finished."""
     working = asyncio.Lock()  # one change at a time
 
     async def show(request: Request) -> Response:  # noqa: ARG001 - starlette's shape
@@ -175,7 +175,7 @@ def make_label_app(labelling: Labelling, labeller: str, port: int, token: str, s
 
 
 async def _body(request: Request) -> bytes:
-    """Read at most what a label may have."""
+    """Read the body of a request, or return nothing if it is longer than a label can be."""
     body = b""
     async for piece in request.stream():
         body += piece

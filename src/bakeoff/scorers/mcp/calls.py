@@ -20,7 +20,7 @@ from bakeoff.record import Record, Step, Text, ToolCall
 from bakeoff.scorers.text import DECODER, json_in
 
 NO_TOOL = "no tool"
-"""Stands beside the names of tools for the absence of a call."""
+"""The name in place of a tool's where no call was made."""
 
 UNREADABLE = "unreadable reply"
 TURNS = "turns"
@@ -30,7 +30,7 @@ ReplyForm = Literal["bare", "fenced", "surrounded", "prose", "native"]
 """The form in which a reply contains its call. Reports count all but `bare`: clients may refuse the others."""
 
 GradedText = Literal["answer", "result", "both"]
-"""Name what a judge grades: the model's answer after the tools ran, what the tools gave back, or both."""
+"""The text that a judge grades: the model's answer after the tools ran, the results of the tools, or both."""
 
 Noted = TypeVar("Noted", bound=FrozenModel)
 _CHECKS = ("command", "query")
@@ -49,7 +49,7 @@ class Call(FrozenModel):
 
     @property
     def tool(self) -> str:
-        """Return the label of the tool, which names its server too, as reports and messages show it."""
+        """Return the label of the tool with its server, as reports and messages show it."""
         return tool_label(self.serverName, self.toolName)
 
 
@@ -202,7 +202,7 @@ def _read_lenient(text: str) -> ModelReply:
 
 
 def _reply_with(value: JsonValue, form: ReplyForm) -> ModelReply:
-    """Return the calls of a parsed reply. The first wrong one is its problem."""
+    """Return the calls of a parsed reply, with the first wrong one as its problem."""
     if value is None or value == []:
         return ModelReply(form=form)
     calls: list[Call] = []
@@ -236,19 +236,19 @@ Mode = Literal["json", "native", "agent"]
 
 
 UNKNOWN_SERVER = "unknown"
-"""The server of a tool that a model invented in function calling, where a call names only the tool."""
+"""The server of a tool that a model invented in function calling, where calls do not name a server."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplyReader:
-    """Read the calls of a reply in the mode of a suite."""
+    """Read the calls of replies in the mode of a suite."""
 
     mode: Mode
     tools: tuple[ServerTool, ...]
     strict: bool = False  # of `json` mode: nothing may be around the JSON
 
     def read(self, steps: Sequence[Step]) -> ModelReply:
-        """Read the calls of the last text, or of all steps in function calling."""
+        """Read the calls of the last text or, in function calling, those of all steps."""
         if self.mode != "json":
             return self.native([part for step in steps for part in step.parts if isinstance(part, ToolCall)])
         return self.text("".join(part.text for part in (steps[-1].parts if steps else ()) if isinstance(part, Text)))
@@ -260,7 +260,7 @@ class ReplyReader:
     def native(self, called: Sequence[ToolCall]) -> ModelReply:
         """Read the calls of function calling. A tool that was not offered ends the reply with a problem.
 
-        Without tools, as outside of a suite, every name is right, and its server is unknown.
+        Without tools, as outside of a suite, every name is accepted, and its server is unknown.
         """
         offered = offered_names(self.tools)
         calls: list[Call] = []
@@ -294,7 +294,7 @@ class ExecutedCall(FrozenModel):
 
 
 class TurnScore(FrozenModel):
-    """The score of one turn of a case with several. `reason` is empty if it is as expected."""
+    """The score of one turn of a case with several turns. `reason` is empty if the turn is as expected."""
 
     called: tuple[Call, ...] = ()
     executed: tuple[ExecutedCall, ...] = ()
@@ -302,7 +302,7 @@ class TurnScore(FrozenModel):
 
 
 def noted_in(record: Record, key: str, kind: type[Noted]) -> list[Noted]:
-    """Return what the scorer noted about a round: nothing if it was not scored, or by another version."""
+    """Return what the scorer noted about a round; empty if it was not scored, or by another version."""
     return read_noted(record.scores[0].metadata if record.scores else {}, key, kind)
 
 

@@ -118,8 +118,8 @@ _WRAPPED = "result"  # SDKs send a result that is not an object under this key: 
 async def result_differences(case: CaseExpectation, executed: Sequence[ExecutedCall]) -> list[str]:
     """Return a sentence for each difference between the results and the expected ones.
 
-    A list with one item for each of several calls is compared with all results, anything else with the last one. An
-    expected text that a judge is shown is not compared: the judge decides if the meaning is the same.
+    A list with one item for each of several calls is compared with all results; anything else, with the last result. An
+    expected text that a judge sees is not compared, because the judge decides if the meaning is the same.
     """
     expected, error = case.results, case.rules.expectedError
     if error and executed:
@@ -188,7 +188,7 @@ def _readings(expected: JsonValue, result: ExecutedCall) -> list[JsonValue]:
 
 NOT_EXECUTED = "this tool may destroy something, and is not executed in this evaluation"
 NOT_SHOWN = "done; the result is not shown"
-"""Answer the calls of a model where `executeTools: false` forbids to execute them."""
+"""The answer to a model's calls if `executeTools: false` forbids executing them."""
 _MAX_LENGTH = 20_000  # characters of a result that a record keeps
 
 
@@ -288,7 +288,7 @@ class EndStateRunner:
 
 
 def dumped(results: Sequence[EndResult]) -> list[JsonValue]:
-    """Return results of checks as the metadata of a transcript or a score keeps them."""
+    """Return the results of checks in the form that metadata keeps."""
     return [each.model_dump(mode="json") for each in results]
 
 
@@ -298,7 +298,7 @@ def end_results_in(record: Record) -> list[EndResult]:
 
 
 class TurnTrace(FrozenModel):
-    """One turn of a conversation: its number of steps in the transcript, and the results of its calls."""
+    """The trace of one turn of a conversation: its number of steps, and the results of its calls."""
 
     steps: int
     executed: tuple[ExecutedCall, ...] = ()
@@ -326,7 +326,7 @@ class TurnRules:
     destructive: frozenset[str] = frozenset()  # tools that are executed only where a case expects them
 
     def refused(self, turn: CaseExpectation) -> frozenset[str]:
-        """Return the tools that must not be executed: the author has not approved calls that are merely allowed."""
+        """Return the destructive tools that must not be executed, because the case does not expect calls of them."""
         expected = (call.tool for calls in (turn.calls, *turn.alternatives) for call in calls or ())
         return self.destructive.difference(expected)
 

@@ -54,7 +54,7 @@ _PASSED = "A"
 
 
 class CallGrade(FrozenModel):
-    """The decision of a judge."""
+    """The grade that a judge gave."""
 
     passed: bool
     reason: str = ""
@@ -63,7 +63,7 @@ class CallGrade(FrozenModel):
 
 
 class AnsweringModel(Protocol):
-    """The model under test, with `author` of the prompts as its system prompt."""
+    """The model under test, with the prompt `author` as its system prompt."""
 
     @property
     def access(self) -> "ProviderAccess": ...
@@ -84,7 +84,7 @@ class CallGrader:
     repeats: int = 1
 
     def offline(self) -> Self:
-        """Return the grader for recordings. It needs no key and no connection."""
+        """Return the same grader, which uses recordings only and needs neither key nor connection."""
         return replace(self, only_recordings=True, author=self.author and self.author.offline())
 
     @property
@@ -279,7 +279,7 @@ class McpCalls(ConfigurableScorer):
         return ReadTurn(reply, tuple(executed), tuple(problems))
 
     async def _execute(self, expected: CaseExpectation, reply: ModelReply, given: ScoreInput) -> list[ExecutedCall]:
-        """Execute the calls if the case needs it. All are as expected here: wrong calls never reach a server."""
+        """Execute the calls if the case needs it. All calls are as expected here: wrong ones never reach a server."""
         if self.mode == "agent":
             if expected.execute is False:
                 return []
@@ -297,7 +297,7 @@ class McpCalls(ConfigurableScorer):
 
 
 def _with_servers(reply: ModelReply, expected: CaseExpectation) -> ModelReply:
-    """Return a reply whose calls have the servers that are expected: outside of a suite, calls name only tools."""
+    """Return a reply whose calls have the expected servers, because outside of a suite, calls name only tools."""
     every = (call for calls in (expected.calls, *expected.alternatives) for call in calls or ())
     servers = {call.toolName: call.serverName for call in every}
     named = (call.model_copy(update={"serverName": servers.get(call.toolName, "")}) for call in reply.calls)
@@ -318,7 +318,7 @@ def expectation_of(expected: Any, case: str) -> CaseExpectation:
 
 
 def whole_reply(found: Sequence[ReadTurn]) -> ModelReply:
-    """Return the calls of all turns as one reply, with the form and the problem of the last one."""
+    """Return the calls of all turns as one reply, with the form and the problem of the last turn."""
     last = found[-1].reply
     return ModelReply(tuple(call for turn in found for call in turn.reply.calls), last.form, last.problem)
 

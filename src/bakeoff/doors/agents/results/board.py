@@ -1,7 +1,7 @@
 """Rank agents by their result files: the latest complete one of each agent with each model and provider.
 
 `bakeoff leaderboard` chooses and ranks them. A file whose run folder lies beside it is read from the run's journal,
-which knows the content of the exercises; any other file gives its own numbers.
+which has the content of the exercises; for other files, their own numbers are used.
 """
 
 from collections import Counter
@@ -71,7 +71,7 @@ class RankedRow:
 
     @property
     def cost(self) -> float | None:
-        """Return the cost of all attempts, or None if a part of it is unknown, as that of an agent without a meter."""
+        """Return the cost of all attempts; None if part of it is unknown, for example without a meter."""
         if self.result.bakeoff is not None and self.result.bakeoff.metered is False:
             return None
         total = added_costs([each.token_usage for each in self.result.results if each.token_usage])
@@ -87,7 +87,7 @@ class AgentsBoard:
 
 
 def rank_agents(files: Iterable[AgentResult]) -> AgentsBoard:
-    """Rank agents, best first, apart for each set of exercises. A rank is one more than the number of better agents."""
+    """Rank agents, best first, separately for each set of exercises. A rank is the number of better agents plus one."""
     tried = {str(file.path): file for file in files if file.result.results or file.result.summary.total_count}
     keys = _keys(file.result for file in tried.values())
     board = rank_sources(Source(file.path, _reader(keys[_identity(file.result)], file)) for file in tried.values())
@@ -123,7 +123,7 @@ def _with_facts_of(row: RankedRow, entry: LeaderboardEntry) -> LeaderboardEntry:
 
 
 def _reader(key: str, file: AgentResult) -> RecordsInMemory:
-    """Return a reader of the journal that a file was computed from, or else of the file itself."""
+    """Return a reader of the journal from which a file was computed or, without one, of the file itself."""
     folder, added = file.run_folder, file.result.bakeoff
     if folder is not None and added is not None and RunFolderReader().recognises(folder):
         whole = RunFolderReader().describe(folder).plan
@@ -148,7 +148,7 @@ def _identity(result: AgentsResult) -> tuple[str, str | None, str]:
 
 
 def _keys(results: Iterable[AgentsResult]) -> dict[tuple[str, str | None, str], str]:
-    """Return a key for each agent, model and provider; the provider is in it only where two would be the same."""
+    """Return a key for each agent, model and provider. It contains the provider only where keys would collide."""
     short = {
         (agent, model, provider): f"{safe_name(agent)}-{safe_name(model or 'default')}"
         for agent, model, provider in map(_identity, results)
@@ -240,7 +240,7 @@ def _cell(result: ExerciseResult | None) -> MatrixCell | None:
 
 
 def read_results(places: Sequence[Path], say: Callable[[str], None]) -> list[AgentResult]:
-    """Read result files, and those of folders. A file that is named itself must be readable.
+    """Read result files, and those of folders. A file that is given by its own path must be readable.
 
     Damaged files, and files whose run folder is damaged, are left out with a warning to `say`.
     """

@@ -1,6 +1,7 @@
-"""The model of a result file, field by field, under the names of the format. Unknown fields are left out.
+"""The model of a result file, with the field names of the format.
 
-Reading ignores fields that are not in the table. What bakeoff adds to the format is under the key `bakeoff`.
+Unknown values are not written, and unknown fields are ignored when a file is read. The fields that bakeoff adds to the
+format are under the key `bakeoff`.
 """
 
 import json
@@ -20,7 +21,7 @@ _UNSAFE = re.compile(r"[^a-zA-Z0-9._-]")
 
 
 def safe_name(text: str) -> str:
-    """Return a text made safe for file names and keys: other characters become `_`, and 100 are kept."""
+    """Return a text made safe for file names and keys: other characters become `_`, and it is cut to 100 characters."""
     return _UNSAFE.sub("_", text)[:100]
 
 
@@ -101,13 +102,13 @@ class ExerciseResult(Attempt):
 
 
 def added_costs(usages: Sequence[TokenUsage]) -> float | None:
-    """Add up costs. A sum with an unknown cost is unknown, so that the agent does not look cheap."""
+    """Add up costs. The sum is unknown if any cost is, so that the agent does not look cheap."""
     costs = [usage.cost for usage in usages if usage.cost is not None]
     return sum(costs) if costs and len(costs) == len(usages) else None
 
 
 def summary_of(exercises: Sequence[Sequence[Attempt]]) -> FileSummary:
-    """Sum up attempts by exercise. Rates are over attempts, counts over exercises, solved if every attempt is."""
+    """Sum up attempts by exercise. Rates are shares of attempts. An exercise counts as solved if every attempt is."""
     made = [attempt for tries in exercises for attempt in tries]
     total = sum(attempt.total_duration for attempt in made)
 

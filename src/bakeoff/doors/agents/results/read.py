@@ -1,4 +1,4 @@
-"""Read a result file, also one without `results` or without a model, into a plan and records."""
+"""Read a result file into a plan and records, even if it lacks `results` or a model."""
 
 import json
 import re
@@ -85,7 +85,7 @@ def subject_name(result: AgentsResult) -> str:
 
 
 def plan_of(result: AgentsResult, name: str) -> Plan:
-    """Return the plan of a file: its exercises, also those that were lost or not run, and its one agent."""
+    """Return the plan of a file: its one agent, and its exercises, including those that were lost or not run."""
     about = result.metadata
     control = about.agent.partition(":")[0] if result.bakeoff and result.bakeoff.control else ""
     kind = RECORDED if not control else control if control in CONTROLS else "cheat"
@@ -108,7 +108,7 @@ def plan_of(result: AgentsResult, name: str) -> Plan:
 def _exercises(result: AgentsResult, name: str) -> tuple[ExerciseResult, ...]:
     """Return the exercises of a file.
 
-    For a file with totals only, unnamed exercises are made up, as many as the totals say.
+    For a file with totals only, create as many unnamed exercises as the totals say.
     """
     if result.results:
         return result.results
@@ -127,7 +127,7 @@ def _exercises(result: AgentsResult, name: str) -> tuple[ExerciseResult, ...]:
 
 
 def records_of(result: AgentsResult, plan: Plan) -> Iterator[Record]:
-    """Return one record for each exercise and round of the file, also for those that were lost."""
+    """Yield one record for each exercise and round of the file, including those that were lost."""
     began = seconds_of(result.metadata.timestamp) or 0.0
     subject = plan.subjects[0].name
     lost = {(one.exercise, one.round - 1): one for one in (result.bakeoff.lost if result.bakeoff else ())}

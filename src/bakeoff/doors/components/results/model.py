@@ -1,4 +1,4 @@
-"""The model of a result file, field by field, under the names of the format, and its steps as parts of transcripts.
+"""The model of a result file, with the field names of the format, and its steps as parts of transcripts.
 
 An object is written with the fields that it was created with, so that an imported one keeps exactly its fields. In
 objects that bakeoff creates (`known`), unknown fields are left out, except for the few that the format writes as null.
@@ -96,7 +96,7 @@ _NEEDED = {
 class ContentBlock(FileObject):
     """A part of a step: text, reasoning, a call of a tool, or its result, which has the same id.
 
-    A `tool-error` is a tool that threw. Of blocks of other types, only the type is kept.
+    A `tool-error` is a tool that threw. Blocks of other types keep only their type.
     """
 
     type: str
@@ -121,7 +121,7 @@ class ContentBlock(FileObject):
         return self
 
     def call(self, **returned: JsonValue) -> ToolCall:
-        """Return the call of a tool, with what it returned if that is known."""
+        """Return the call of a tool, with its result if that is known."""
         made = ToolCall(name=self.tool_name, arguments=self.input, id=self.tool_call_id)
         return made.model_copy(update=returned)
 
@@ -154,7 +154,7 @@ class FailedTest(FileObject):
 
 
 class Validation(FileObject):
-    """The result of the suite's validator, which looks at the code itself."""
+    """The result of the suite's validator, which checks the code itself."""
 
     valid: StrictBool
     errors: tuple[str, ...] = ()
@@ -182,7 +182,7 @@ class Verification(FileObject):
 
     @property
     def reason(self) -> str:
-        """Return why it did not pass, if the file says so."""
+        """Return why the component did not pass, if the file says so."""
         if self.value == 1.0:
             return ""
         refused = self.validation.errors if self.validation_failed and self.validation else ()
@@ -290,7 +290,7 @@ class ComponentsMetadata(FileObject):
 
 
 class ResultServer(FileObject):
-    """An MCP server; its address has no password or token in it."""
+    """An MCP server, with an address that contains no password or token."""
 
     name: ShortName
     transport: Transport
@@ -298,7 +298,7 @@ class ResultServer(FileObject):
 
 
 class TrialFacts(FileObject):
-    """The facts of a trial that the format has no field for: its verdict and its times."""
+    """The facts of a trial for which the format has no field: its verdict and its times."""
 
     test_name: ShortName
     verdict: Verdict
@@ -424,13 +424,13 @@ def stamp_in(name: str) -> str | None:
 
 
 SUITE = "suite"
-"""The scorer that a verification belongs to."""
+"""The scorer to which a verification belongs."""
 VERIFICATION = "verification"
 """Key of the verification in the metadata of its score."""
 
 
 class RecordedSubject(ComponentsMetadata):
-    """The options of an imported subject: the metadata that its file has. Totals are never recomputed."""
+    """The options of an imported subject: the metadata in its file. Totals are never recomputed."""
 
     bakeoff: ComponentsAdditions | None = Field(
         default=None, description="from a file that bakeoff wrote, without its trials"
@@ -447,7 +447,7 @@ _THEIR_REASONS = {theirs: ours for ours, theirs in _OUR_REASONS.items()}
 
 
 def extract_result_write_content(steps: Iterable[Step]) -> str | None:
-    """Return what the subject handed in: the content of the first `ResultWrite` call that was accepted."""
+    """Return the submitted component: the content of the first accepted `ResultWrite` call."""
     for step in steps:
         for part in step.parts:
             if isinstance(part, ToolCall) and part.name == RESULT_WRITE and part.error is None:
@@ -487,7 +487,7 @@ def write_step(step: Step) -> StepResult:
 
 
 def _output(call: ToolCall) -> JsonValue:
-    """Return what a tool returned. Results of MCP servers get the form that the protocol gives them."""
+    """Return the result of a tool. Results of MCP servers get the form that the protocol defines."""
     found = call.result
     if call.error is not None:
         return {"error": call.error}

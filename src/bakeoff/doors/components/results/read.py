@@ -46,7 +46,7 @@ class ResultFileReader:
     what = "a result file of the component benchmark (.json)"
 
     def recognises(self, path: Path) -> bool:
-        """Tell by the file's name, or else by its first keys, without reading the whole file."""
+        """Tell whether a file has the format, by its name or else by its first keys, without reading all of it."""
         if path.suffix != ".json" or not path.is_file():
             return False
         if _NAME.fullmatch(path.name):

@@ -48,7 +48,7 @@ Sums = TypeVar("Sums", Costs, CacheSimulation)
 
 @dataclass(frozen=True, slots=True)
 class SuiteCosts:
-    """The cost of one subject in one round. `price` is the last one that applied."""
+    """The cost of one subject in one round. `price` is the last price that was used."""
 
     price: Price
     costs: Costs
@@ -82,7 +82,7 @@ def bill_of(records: Iterable[Record]) -> SuiteCosts | None:
 
 
 def _added(kind: type[Sums], parts: Sequence[Sums]) -> Sums:
-    """Add field by field, in decimals, so that the sum has no invented digits."""
+    """Add up models field by field, in decimals, so that the sums have no rounding errors."""
     sums = {name: sum(Decimal(str(getattr(part, name))) for part in parts) for name in kind.model_fields}
     return kind.model_validate(sums)
 
@@ -93,9 +93,9 @@ Sizes = Mapping[str, int]
 
 @dataclass(frozen=True, slots=True)
 class ResultOrigin:
-    """The run of the records.
+    """The run that the records belong to.
 
-    Names and files use the start of the run, because a retry changes the start of its trial.
+    Result files use the start of the run, because a retry changes the start of its trial.
     """
 
     run: str | None = None
@@ -118,7 +118,7 @@ def result_files(
 
 
 def file_name(result: ComponentsResult) -> str:
-    """Return the name of a result file. It has the round if there are several."""
+    """Return the name of a result file. It contains the round if the run has several."""
     added = result.bakeoff
     servers = [server.name for server in added.mcp_servers] if added else []
     if not servers and result.metadata.mcp_enabled:
@@ -193,7 +193,7 @@ def verification_of(record: Record) -> Verification | None:
 
 
 def _never_graded(record: Record, sizes: Sizes) -> Verification | None:
-    """Return a verification without passed tests if the subject failed, or None if it was not its fault."""
+    """Return a verification without passed tests if the subject is at fault for the failure, else None."""
     failure = record.failure
     if not record.verdict.counts or failure is None:
         return None
@@ -212,7 +212,7 @@ def _never_graded(record: Record, sizes: Sizes) -> Verification | None:
 def _metadata(
     plan: Plan, spec: SubjectSpec, servers: Sequence[ResultServer], records: Sequence[Record], began: str | None
 ) -> tuple[ComponentsMetadata, float | None]:
-    """Return the metadata, and the cost of cache writes, which the format has no field for."""
+    """Return the metadata, and the cost of cache writes, for which the format has no field."""
     model = spec.options.get("model")
     first = min((record.started for record in records), default=None)
     facts = ComponentsMetadata(

@@ -35,7 +35,7 @@ _ALIKE = 0.5  # the share of common words in two names that makes tools confusab
 
 
 class Draft(FrozenModel):
-    """A case that somebody should check before relying on it."""
+    """A case that a person should check before relying on it."""
 
     name: str
     prompt: str
@@ -109,7 +109,7 @@ class _DraftContext:
             )
 
     def new_prompt(self, tool: ServerTool, values: Mapping[str, JsonValue], *, rest: bool) -> str:
-        """Return a request for the values that no other draft has. With `rest`, the model chooses further values."""
+        """Return a request for these values that no other draft has. With `rest`, the model chooses further values."""
         prompt = request_for(tool, values, self.prefixes, self.prompts, rest=rest)
         self.prompts.add(prompt)
         return prompt
@@ -131,7 +131,7 @@ def draft_cases(
 ) -> tuple[list[Draft], list[str]]:
     """Return the drafts, and a sentence for each tool without one.
 
-    `taken` are the names of existing cases, and `around` is what servers work on, by their names.
+    `taken` are the names of existing cases, and `around` has the files that servers work on, by the servers' names.
     """
     drafting = _DraftContext(common_prefixes(tools), around or {}, set(taken))
     drafts: list[Draft] = []
@@ -156,7 +156,7 @@ def draft_cases(
 def _variants(maker: Maker) -> Iterator[dict[str, GeneratedValue]]:
     """Yield the values of calls: the required ones, then one optional parameter or another choice at a time.
 
-    Optional parameters that no natural phrase names are left out: a person would not ask for them.
+    Leave out optional parameters without a natural phrase, because a person would not ask for them.
     """
     required = _plain(maker.parameters())
     yield required
@@ -171,7 +171,7 @@ def _variants(maker: Maker) -> Iterator[dict[str, GeneratedValue]]:
 
 
 def _plain(made: Mapping[str, GeneratedValue]) -> dict[str, GeneratedValue]:
-    """Mark values that a configuration or a terminal would change as unsure."""
+    """Mark values as unsure if a configuration or a terminal would change them."""
     empty: tuple[JsonValue, ...] = ({}, [{}])  # the schema says nothing about the content
     return {
         name: GeneratedValue(each.value, each.sure and each.value not in empty and _is_plain(each.value))
@@ -193,7 +193,7 @@ def _is_plain(value: JsonValue) -> bool:
 
 
 def _defaults(schema: Mapping[str, JsonValue], made: Mapping[str, GeneratedValue]) -> dict[str, JsonValue]:
-    """Accept parameters with their default values."""
+    """Return a matcher for each optional parameter that a call may also give, with its default value."""
     properties = schema.get("properties")
     found: dict[str, JsonValue] = {}
     for name, part in properties.items() if isinstance(properties, dict) else ():
@@ -206,7 +206,7 @@ def _defaults(schema: Mapping[str, JsonValue], made: Mapping[str, GeneratedValue
 def _pairs(
     tools: Sequence[ServerTool], drafts: Mapping[tuple[str | None, str | None], Draft], drafting: _DraftContext
 ) -> Iterator[Draft]:
-    """Yield a draft for one of two tools with similar names, which says which of the two is meant."""
+    """Yield a draft for one of two tools with similar names, whose prompt makes clear which one is meant."""
     used: set[str] = set()
     for one, other in sorted(combinations(tools, 2), key=_likeness, reverse=True):
         draft = drafts.get((one.server, one.name))
@@ -230,7 +230,7 @@ def _likeness(pair: tuple[ServerTool, ServerTool]) -> float:
 
 
 def _own_words(one: ServerTool, other: ServerTool) -> list[str]:
-    """Return the words of a name that another lacks, or nothing if one is a verb, which the request contains."""
+    """Return the words of a name that another lacks; none if one of them is a verb, which the request contains."""
     others = {word.removesuffix("s") for word in name_words(other.name)}
     lacking = [word for word in name_words(one.name) if word.removesuffix("s") not in others]
     verbs = {verb for listed in wording()["verbs"].values() for verb in listed.split()}
@@ -250,7 +250,7 @@ _LINE_END = re.compile("\r\n|[\r\n\x85\u2028\u2029]")  # all line ends of YAML
 
 
 class _Dumper(yaml.SafeDumper):
-    """Write no aliases, which are hard to read, and indent lists."""
+    """A YAML dumper that indents lists and writes no aliases, which are hard to read."""
 
     def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 - the signature of the base class
         return True
@@ -274,7 +274,7 @@ def cases_text(drafts: Sequence[Draft]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The rest of a configuration, unexpanded: a `${NAME}` may be a secret."""
+    """The part of a configuration around its cases, with unexpanded variables, because a `${NAME}` may be a secret."""
 
     models: JsonValue
     servers: JsonValue
@@ -309,7 +309,7 @@ def _moved(server: JsonValue, home: Path, folder: Path) -> JsonValue:
 
 
 def whole_config(drafts: Sequence[Draft], frame: Frame) -> str:
-    """Return a complete configuration that can be evaluated, with the line that names its schema to editors."""
+    """Return a complete configuration that can be evaluated, with a first line by which editors find its schema."""
     config: dict[str, Any] = {
         "testRound": 3,
         "passThreshold": 1,
@@ -326,7 +326,7 @@ def whole_config(drafts: Sequence[Draft], frame: Frame) -> str:
 def added_to(text: str, drafts: Sequence[Draft], file: Path) -> str:
     """Return the text of the file with the drafts after its cases. Everything else, comments too, stays unchanged.
 
-    Raises `UsageError` if the new text would not read as the old cases and the new ones, as with unusual YAML.
+    Raises `UsageError` if the result does not contain the old and the new cases, as with unusual YAML.
     """
     line_end = "\r\n" if "\r\n" in text else "\n"
     if not _LINE_END.match(text, max(0, len(text) - 1)):
@@ -348,7 +348,7 @@ def added_to(text: str, drafts: Sequence[Draft], file: Path) -> str:
 
 
 def _tokens_of_cases(text: str, file: Path) -> list[yaml.Token]:
-    """Return the visible tokens of the cases. Nodes would not do: an alias has the position of its anchor."""
+    """Return the visible tokens of the cases. Nodes do not suffice, because an alias has the position of its anchor."""
     node = yaml.compose(text, Loader=yaml.SafeLoader)
     pairs = node.value if isinstance(node, yaml.MappingNode) else []
     found = next((value for name, value in pairs if name.value == "testCases"), None)

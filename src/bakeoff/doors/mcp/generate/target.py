@@ -37,7 +37,7 @@ class DraftTarget:
         return cls(file, file.read_bytes().decode(), names, frozenset(case.prompt for case in cases))
 
     def write(self, text: str, environment: Mapping[str, str], say: Say, like: Path | None = None) -> None:
-        """Write the text if it is a valid configuration, with the permissions of `like`."""
+        """Write the text, with the permissions of `like`, if it is a valid configuration."""
         assert self.file is not None
         self.file.parent.mkdir(parents=True, exist_ok=True)  # a path of an import begins there
         check_config(text, self.file, environment)

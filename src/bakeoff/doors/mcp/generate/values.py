@@ -1,6 +1,6 @@
 """Make values that match a JSON Schema. A value that may not match is marked as unsure.
 
-Paths are those that a server is started with, so that the calls of drafts can be executed.
+Paths are taken from the server's arguments, so that the calls of drafts can be executed.
 
 Schemas are untrusted: patterns are only tried on short texts, so that none takes long.
 """
@@ -21,7 +21,7 @@ from bakeoff.mcp import ServerSpec, ServerTool
 from bakeoff.mcp.schemas import Schema, allows, resolved, without_patterns
 
 Suggest = Callable[[str, Schema], Iterable[JsonValue]]
-"""Returns likely values for a parameter, by its name and schema. Those that the schema does not allow are not used."""
+"""A function that returns likely values for a parameter, by its name and schema. Values that do not fit are ignored."""
 
 _MAX_DEPTH = 8
 _MAX_TRIED_LENGTH = 12  # characters of a text on which a pattern is tried
@@ -75,7 +75,7 @@ class Maker:
         return list(found) if isinstance(found, list) else []
 
     def whole(self, schema: JsonValue) -> JsonValue:
-        """Return a schema with its references and unions of one and null resolved."""
+        """Return a schema with its references resolved, and with a union of one type and null replaced by that type."""
         found = dict(self._resolved(schema))
         several = found.get("anyOf") or found.get("oneOf")
         real = (
@@ -86,7 +86,7 @@ class Maker:
         return {**found, **self._resolved(real[0])} if len(real) == 1 else found
 
     def _unusual(self, schema: JsonValue, name: str) -> GeneratedValue:
-        """Return a value other than the default if possible: only that shows that a model understood the parameter."""
+        """Return a value other than the default if possible, because only that shows understanding of the parameter."""
         if not isinstance(schema, dict) or schema.get("default") is None:
             return self.checked(schema, name)
         default = schema["default"]
@@ -185,7 +185,7 @@ class Maker:
         return GeneratedValue(several, one.sure)
 
     def _resolved(self, schema: Schema | JsonValue) -> Schema:
-        """Return a schema with its `$ref` and `allOf` merged into it. A reference without a target allows nothing."""
+        """Return a schema with its `$ref` and `allOf` merged into it. With an unknown reference, it allows no value."""
         found = dict(resolved(schema, self._root))
         for _ in range(_MAX_DEPTH):
             if found.pop("$ref", None) is not None:
@@ -206,9 +206,9 @@ def _properties(schema: Schema) -> tuple[Mapping[str, JsonValue], list[str] | No
 
 
 def _leads_elsewhere(schema: Any, *, whole: bool) -> bool:
-    """Return True if a reference cannot be resolved here, where only a `whole` schema has its properties.
+    """Return True if a schema has a reference that cannot be resolved here. Nothing is ever fetched.
 
-    Nothing is ever fetched.
+    A reference to properties can only be resolved in a `whole` schema.
     """
     if isinstance(schema, list):
         return any(_leads_elsewhere(each, whole=whole) for each in schema)
@@ -220,7 +220,7 @@ def _leads_elsewhere(schema: Any, *, whole: bool) -> bool:
 
 
 def _merged(one: Mapping[str, JsonValue], other: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """Return one schema with what both require and describe."""
+    """Return one schema that combines the requirements and descriptions of both."""
     merged: dict[str, JsonValue] = {**one, **other}
     first, second = one.get("properties"), other.get("properties")
     if isinstance(first, dict) and isinstance(second, dict):
@@ -339,7 +339,7 @@ _REPOSITORY = frozenset(("repo path", "repository path", "repo dir"))
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """The files that a server is known to reach. Paths are absolute: servers resolve others in different ways."""
+    """The files that a server can reach. Paths are absolute, because servers resolve relative ones differently."""
 
     folder: Path | None = None
     files: tuple[str, ...] = ()
@@ -347,7 +347,7 @@ class Surroundings:
 
     @classmethod
     def of(cls, spec: ServerSpec, here: Path) -> "Surroundings":
-        """Look at the folders that the server is started with. Nothing is started or changed."""
+        """Look for files in the folders that the server is started with. Nothing is started or changed."""
         if spec.command is None:
             return cls()
         cwd = (here / (spec.cwd or "")).resolve()
@@ -358,7 +358,7 @@ class Surroundings:
         return cls(folder, tuple(islice(_files(folder), 2)) if folder else (), repository)
 
     def values(self, name: str, tool: ServerTool) -> Iterator[JsonValue]:
-        """Yield what a parameter of a tool may be: a new path for tools that make files, else one that exists."""
+        """Yield likely values for a parameter of a tool: a new path for tools that make files, else an existing one."""
         words, about = name_words(name), set(name_words(tool.name))
         if " ".join(words) in _REPOSITORY and self.repository is not None:
             yield str(self.repository)
@@ -373,7 +373,7 @@ class Surroundings:
 
 
 def _files(root: Path) -> list[str]:
-    """Return the text files below a folder, the highest first. Hidden ones are left out."""
+    """Return the text files below a folder, those closest to it first. Hidden ones are left out."""
     with suppress(OSError):
         found = [path for path in islice(root.rglob("*"), _MAX_LOOKED_AT) if path.suffix.lower() in group("texts")]
         shown = [path for path in found if not any(part.startswith(".") for part in path.relative_to(root).parts)]

@@ -1,4 +1,4 @@
-"""Word a request for a call from the phrases of `wording.toml`, without giving the tool away."""
+"""Word a request for a call from the phrases of `wording.toml`, without revealing the tool."""
 
 import json
 import re
@@ -16,7 +16,7 @@ from bakeoff._kernel.text import visible
 from bakeoff.mcp import ServerTool
 
 LENGTH = 4
-"""A prompt that shares this many consecutive words with a description gives the tool away."""
+"""The number of consecutive words that a prompt must share with a description to reveal the tool."""
 
 _BETWEEN = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[^A-Za-z0-9]+")
 
@@ -27,13 +27,13 @@ def name_words(name: str) -> list[str]:
 
 
 def grams(text: str) -> set[tuple[str, ...]]:
-    """Return every `LENGTH` words in a row of a text."""
+    """Return every sequence of `LENGTH` words in a text."""
     words = re.findall(r"[a-z0-9]+", text.casefold())
     return {tuple(words[at : at + LENGTH]) for at in range(len(words) - LENGTH + 1)}
 
 
 def leaks(prompt: str, tool: ServerTool, values: Mapping[str, JsonValue]) -> list[str]:
-    """Return a sentence for each thing that a prompt gives away. The values themselves may appear."""
+    """Return a sentence for each thing that a prompt reveals. The values themselves may appear."""
     own = prompt
     for value in sorted(_texts(values.values()), key=len, reverse=True):
         own = own.replace(value, " \N{BULLET} ")
@@ -46,7 +46,7 @@ def leaks(prompt: str, tool: ServerTool, values: Mapping[str, JsonValue]) -> lis
 
 
 def spells(prompt: str, name: str) -> bool:
-    """Return True if a prompt contains a name, or its words in a row."""
+    """Return True if a prompt contains a name, or its words in sequence."""
     words = " ".join(name_words(name))
     said = " ".join(re.findall(r"[a-z0-9]+", prompt.casefold()))
     return name.casefold() in re.findall(r"[\w-]+", prompt.casefold()) or (bool(words) and f" {words} " in f" {said} ")
@@ -71,18 +71,18 @@ _MAX_PART_LENGTH = 300
 
 @cache
 def wording() -> Mapping[str, Any]:
-    """Return the phrases."""
+    """Return the contents of `wording.toml`."""
     return tomllib.loads(Path(__file__).with_name("wording.toml").read_text(encoding="utf-8"))
 
 
 @cache
 def group(name: str) -> frozenset[str]:
-    """Return words that belong together."""
+    """Return one of the named groups of words."""
     return frozenset(wording()["groups"][name].split())
 
 
 def entry_for(name: str, table: Mapping[str, _Entry]) -> _Entry | None:
-    """Return the entry of the longest name that the words of a parameter's name end with."""
+    """Return the entry for the longest ending of a parameter's name, in whole words, that the table has."""
     words = name_words(name)
     return next((table[key] for at in range(len(words)) if (key := " ".join(words[at:])) in table), None)
 
@@ -97,7 +97,7 @@ def is_known(name: str, schema: JsonValue) -> bool:
 def request_for(
     tool: ServerTool, values: Mapping[str, JsonValue], prefixes: frozenset[str], taken: set[str], *, rest: bool = False
 ) -> str:
-    """Return a request with the values that gives nothing else away and that no other tool has (`taken`).
+    """Return a request that reveals nothing but the values, and that no other tool has (`taken`).
 
     `prefixes` are words that the names of all tools of the server begin with. With `rest`, the call has further
     parameters, which the model may choose.
@@ -135,14 +135,14 @@ def common_prefixes(tools: Sequence[ServerTool]) -> frozenset[str]:
 
 @cache
 def _verbs() -> Mapping[str, str]:
-    """Return the opening of each verb."""
+    """Return, for each verb, how a request with it begins."""
     return {word: opening for opening, listed in wording()["verbs"].items() for word in listed.split()}
 
 
 def _openings(
     tool: ServerTool, values: Mapping[str, JsonValue], prefixes: frozenset[str]
 ) -> Iterator[tuple[str, bool]]:
-    """Yield how a request may begin, and whether that ends with the noun, so that its name can follow."""
+    """Yield possible beginnings of a request, each with whether it ends with the noun, so that a name can follow."""
     every = name_words(tool.name)
     words = [word for word in every if word not in prefixes] or every
     yield from ((template, False) for template in wording()["names"].get(" ".join(words), ()))
@@ -160,7 +160,7 @@ def _openings(
 
 
 def _verb_and_noun(words: Sequence[str], description: str) -> tuple[str, str, str]:
-    """Return the opening, the verb and the noun of a name. Some verbs are rather nouns if another verb follows."""
+    """Return the opening, the verb and the noun of a name. A weak verb counts as a noun if there is another verb."""
     verbs = _verbs()
     places = [at for at, word in enumerate(words) if word in verbs]
     strong = [at for at in places if words[at] not in group("weak-verbs")] or places
@@ -217,7 +217,7 @@ def _forms(noun: str) -> dict[str, str]:
 
 
 def _said(values: Mapping[str, JsonValue], own: Sequence[str] = ()) -> list[str]:
-    """Return a phrase for each value. `own` are the words of the tool's name, which are not repeated."""
+    """Return a phrase for each value. `own` are the words of the tool's name, which phrases do not repeat."""
     rest = dict(values)
     found: list[str] = []
     for names, phrase in wording()["together"].items():
@@ -232,7 +232,10 @@ def _said(values: Mapping[str, JsonValue], own: Sequence[str] = ()) -> list[str]
 
 
 def _phrase(name: str, value: JsonValue, own: Sequence[str]) -> str:
-    """Return how a person says one value. `^` goes beside the noun, `|` after the sentence, `:` at its end."""
+    """Return how a person says one value.
+
+    The first character says where the phrase goes: `^` beside the noun, `|` after the sentence, `:` at its end.
+    """
     words = name_words(name)
     if isinstance(value, bool):
         said = wording()["switches"].get(" ".join(words))
@@ -284,7 +287,7 @@ def shown_value(value: JsonValue) -> str:
 
 
 def _is_said(name: str, value: JsonValue) -> bool:
-    """Return True if a part of an object can be put into words: a simple value with a phrase, not a sentence."""
+    """Return True if a part of an object can be put into words: a simple value that has a phrase."""
     simple = not isinstance(value, dict | bool) and not (
         isinstance(value, list) and any(isinstance(each, dict | list) for each in value)
     )
@@ -293,7 +296,7 @@ def _is_said(name: str, value: JsonValue) -> bool:
 
 
 def _joined(phrases: Sequence[str]) -> str:
-    """Join phrases. What belongs to the noun comes first, and what follows a colon last."""
+    """Join phrases: those beside the noun first, those after a colon last."""
     first = [phrase[1:] for phrase in phrases if phrase.startswith("^")]
     first += [phrase for phrase in phrases if not phrase.startswith((":", "^"))]
     last = [phrase.removeprefix(": ") for phrase in phrases if phrase.startswith(":")]
@@ -301,7 +304,7 @@ def _joined(phrases: Sequence[str]) -> str:
 
 
 def _assembled(opening: str, beside: bool, values: Mapping[str, JsonValue], tool: ServerTool) -> str:
-    """Return a request: the opening, the phrases of the values that are not in it yet, and the punctuation."""
+    """Return a request: the opening, the phrases of values that it does not contain yet, and the punctuation."""
     rest, text = dict(values), opening
     for name in values:
         place = f"{{{'_'.join(name_words(name))}}}"
@@ -318,7 +321,7 @@ def _assembled(opening: str, beside: bool, values: Mapping[str, JsonValue], tool
 
 
 def negatives(tools: Sequence[ServerTool], known: Sequence[JsonValue]) -> Iterator[str]:
-    """Yield requests that fit no tool: one about a value that a tool knows, then others."""
+    """Yield requests that fit no tool: first one about a value that a tool knows, then others."""
     text = " ".join(chain.from_iterable((tool.name, tool.description) for tool in tools))
     used = set(name_words(text))
     start = sum(map(ord, text))

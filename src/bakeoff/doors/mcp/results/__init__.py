@@ -1,1 +1,1 @@
-"""The files in `mcp-report/`: a report as data, as Markdown and as a page, for one suite and for many, and logs."""
+"""The reports in `mcp-report/`, as data, Markdown, page and log: for one suite, and for several together."""

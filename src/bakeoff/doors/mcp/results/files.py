@@ -96,7 +96,7 @@ def write_reports(folder: RunFolder, plan: Plan, settings: McpPlanSettings, reco
 
 
 def own_stamp(place: Path, stamp: str, run: str) -> str:
-    """Return the time, with a number if a run that started in the same millisecond has reports there.
+    """Return the time stamp, with a number if another run of the same millisecond has reports there.
 
     The JSON file is created at once, so that two runs that end together do not take the same name.
     """
@@ -117,7 +117,7 @@ def own_stamp(place: Path, stamp: str, run: str) -> str:
 
 
 def _belongs_to(file: Path, run: str) -> bool:
-    """Return True if a report was written by this run."""
+    """Return True if this run wrote the report."""
     try:
         written = parse_json(read_file(file))
         return bool(written["bakeoff"]["run"] == run)
@@ -203,7 +203,7 @@ def write_combined(written: Sequence[McpResults], not_run: Sequence[str], folder
 
 
 def combined(reports: Sequence[McpReport], not_run: Sequence[str] = ()) -> dict[str, object]:
-    """Return the totals of all suites, and the report of each."""
+    """Return the totals of all suites, with the report of each."""
     totals = {
         name: sum(getattr(report.summary, name) for report in reports)
         for name in ("totalTests", "passedTests", "failedTests", "undecidedTests")
@@ -221,7 +221,7 @@ def combined(reports: Sequence[McpReport], not_run: Sequence[str] = ()) -> dict[
 
 
 def _describe_all(written: Sequence[McpResults], not_run: Sequence[str]) -> Report:
-    """Describe all suites. A suite that did not run leaves the outcome of all undecided, unless one failed."""
+    """Describe all suites. If a suite did not run, the outcome of all is undecided, unless another one failed."""
     states = [one.outcome.state for one in written]
     state = GateState.worst([*states, GateState.UNDECIDED] if not_run else states)
     rows: list[tuple[Value, ...]] = [

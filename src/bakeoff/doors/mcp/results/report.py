@@ -112,7 +112,7 @@ class ModelNumbers(FrozenModel):
 
 
 class ConfusionEntry(FrozenModel):
-    """The rounds in which one tool was called where another, or the same, was wanted."""
+    """The number of rounds in which one tool was called where another, or the same, was expected."""
 
     wanted: str
     called: str
@@ -120,7 +120,7 @@ class ConfusionEntry(FrozenModel):
 
 
 class ModelConfusion(FrozenModel):
-    """The tools that one model called, against those that were wanted."""
+    """The tools that one model called, against the expected ones."""
 
     model: str
     calls: tuple[ConfusionEntry, ...]
@@ -214,7 +214,7 @@ def build_report(
 
 
 def expected_output(case: Case, turn: int | None = None) -> JsonValue:
-    """Return the expected calls of a case, or of one turn from 1, as a configuration writes them."""
+    """Return the expected calls of a case, or of one turn (counted from 1), as a configuration writes them."""
     expected = CaseExpectation.model_validate(case.expected)
     return written_calls((expected if turn is None else expected.turns[turn - 1]).calls)
 
@@ -226,12 +226,12 @@ def expected_turns(case: Case) -> tuple[ExpectedTurn, ...]:
 
 
 def failed_turn(record: Record) -> int | None:
-    """Return the turn that ended a round from 1, or None if no turn did."""
+    """Return the number, from 1, of the turn that ended a round; None if no turn did."""
     return next((number for number, turn in enumerate(turns_in(record), 1) if turn.reason), None)
 
 
 def response_of(record: Record) -> str:
-    """Return the text of the model, or in function calling its calls as JSON."""
+    """Return the text of the model or, in function calling, its calls as JSON."""
     transcript = record.transcript
     if transcript is None:
         return ""
@@ -254,7 +254,7 @@ def failure_reason(record: Record) -> str | None:
 
 
 def _detail(record: Record, mode: Mode) -> RoundDetail:
-    """Return one round as the report writes it."""
+    """Return one round in the form of the report."""
     metadata = record.scores[0].metadata if record.scores else {}
     executed, called = metadata.get("executed"), metadata.get("called")
     if isinstance(called, list) and len(called) == 1:
@@ -310,7 +310,7 @@ def _additions(
     summary: Summary,
     run: str,
 ) -> McpAdditions:
-    """Return the statistics of models, the confused tools and other things that only Bakeoff reports."""
+    """Return the statistics that only Bakeoff reports, such as those of models and confused tools."""
     records = [record for cell in cells for record in cell.records]
     return McpAdditions(
         version=__version__,
@@ -339,7 +339,7 @@ def _additions(
 
 
 def _numbers(subject: SubjectSummary, records: Sequence[Record]) -> ModelNumbers:
-    """Return the statistics of one model: those of every report, and the forms of its replies."""
+    """Return the statistics of one model: those that every report has, and the forms of its replies."""
     own = [record for record in records if record.subject == subject.subject]
     transcripts = [record.transcript for record in own if record.transcript is not None]
     forms = Counter(str(record.scores[0].metadata.get("manner")) for record in own if record.scores)

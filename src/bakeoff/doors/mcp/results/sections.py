@@ -158,7 +158,7 @@ def end_state_table(outcome: CallOutcome) -> Iterator[Table]:
 
 
 def _confusion_sections(settings: McpPlanSettings, found: Sequence[Confusion]) -> Iterator[Section]:
-    """Yield the matrices of wanted and called tools, and the most confused pairs with their descriptions."""
+    """Yield the matrices of expected and called tools, and the most confused pairs with their descriptions."""
     shown = [one for one in found if one.counts]
     if not shown:
         return
@@ -229,7 +229,7 @@ def _answers_section(plan: Plan, outcome: CallOutcome) -> Iterator[Section]:
 
 
 def _wrong_answers(plan: Plan, case: Case, cell: CellOutcome) -> Iterator[JsonValue]:
-    """Yield the answers of one cell that did not pass, each different one once."""
+    """Yield the answers of one cell that did not pass, without repetitions."""
     grouped: dict[tuple[str, str, str], list[Record]] = {}
     for record in cell.records:
         if record.verdict is not Verdict.PASS:
@@ -253,7 +253,7 @@ def _wrong_answers(plan: Plan, case: Case, cell: CellOutcome) -> Iterator[JsonVa
 
 
 def _actual(record: Record, wanted: JsonValue) -> str:
-    """Return the call that the scorer read, of the turn that failed, or the reply itself if it contains none."""
+    """Return the call that the scorer read in the failed turn, or the whole reply if it contains no call."""
     turns = turns_in(record)
     read = turns[-1].called if failed_turn(record) else called_in(record)
     calls: list[JsonValue] = [call.model_dump(mode="json") for call in read]
@@ -264,7 +264,7 @@ def _actual(record: Record, wanted: JsonValue) -> str:
 
 
 def in_order_of(wanted: JsonValue, value: JsonValue) -> JsonValue:
-    """Return the value with its keys in the order of the expected one, because order is not a difference."""
+    """Return the value with its keys in the order of the expected value, because order does not count."""
     if isinstance(wanted, dict) and isinstance(value, dict):
         names = [*(name for name in wanted if name in value), *(name for name in value if name not in wanted)]
         return {name: in_order_of(wanted.get(name), value[name]) for name in names}

@@ -39,7 +39,7 @@ def as_text(value: JsonValue) -> str | None:
 
 
 def case_detail(case: Case) -> Json:
-    """Return what a subject was given. Hidden files are only named, because pages are passed on.
+    """Return the prompt and files that a subject was given. Hidden files are only named, because pages are passed on.
 
     The expected answer of a case with hidden files or a reference is as hidden as these.
     """
@@ -55,7 +55,7 @@ def case_detail(case: Case) -> Json:
 
 
 def record_detail(record: Record, case: Case | None = None) -> Json:
-    """Return everything that the page shows of a trial; with its case, also the changes to the files at the start."""
+    """Return everything that the page shows of a trial; given its case, also the changes to its initial files."""
     transcript = record.transcript
     answer = _to_show(handed_in(record, case), case, bound=record.bound)
     printed = stderr_in(transcript).strip().splitlines() if transcript else []
@@ -85,7 +85,7 @@ def record_detail(record: Record, case: Case | None = None) -> Json:
 
 
 def handed_in(record: Record, case: Case | None) -> Mapping[str, str]:
-    """Return the files that were the answer. A component is what was given to the tool that hands it in."""
+    """Return the files of the answer. For a component, that is the content of the accepted call that handed it in."""
     if record.artefacts or record.transcript is None:
         return record.artefacts
     name = case.grading.solution[0] if case and case.grading and case.grading.solution else "answer"
@@ -99,7 +99,7 @@ def handed_in(record: Record, case: Case | None) -> Mapping[str, str]:
 def _to_show(answer: Mapping[str, str], case: Case | None, *, bound: bool) -> Mapping[str, str]:
     """Return the files to show: without tests that are unchanged, and without the reference.
 
-    A subject that was given the hidden parts hands the reference in, and pages are passed on.
+    A subject that was given the hidden parts hands in the reference, which must not be on a page that is passed on.
     """
     if case is None:
         return answer
@@ -111,7 +111,7 @@ def _to_show(answer: Mapping[str, str], case: Case | None, *, bound: bool) -> Ma
 
 
 def changes(answer: Mapping[str, str], case: Case | None) -> dict[str, str]:
-    """Return the changes to each file that was there at the start, as a patch; an empty text where it is the same."""
+    """Return a patch for each file that existed at the start; an empty text for unchanged files."""
     found = {}
     for name, text in answer.items():
         start = case.files.get(name) if case else None
@@ -123,7 +123,7 @@ def changes(answer: Mapping[str, str], case: Case | None) -> dict[str, str]:
 
 
 def tests_of(score: Score) -> list[TestResult]:
-    """Return the tests of a score one by one, failed ones first. Of a result file, only failed ones are known."""
+    """Return the tests of a score one by one, failed ones first. Result files list only failed tests."""
     try:
         tests = _TEST_LIST.validate_python(score.metadata.get(TESTS) or _failed_tests(score.metadata))
     except ValidationError:  # a scorer may put anything there
@@ -223,7 +223,7 @@ class PagePictures:
         self._numbers: dict[str, int] = {}
 
     def find(self, record: Record, case: Case) -> int:
-        """Return the number of the picture of a trial; `NO_PICTURE` if none was tried, `NO_ANSWER` of nothing."""
+        """Return the number of a trial's picture; `NO_PICTURE` if none was tried, `NO_ANSWER` without an answer."""
         if self._pictures is None or case.grading is None:
             return NO_PICTURE
         text = handed_in(record, case).get(case.grading.solution[0])
@@ -234,7 +234,7 @@ class PagePictures:
         return self._numbers.setdefault(key, len(self._numbers))
 
     def write(self, data: IO[bytes]) -> dict[str, Any]:
-        """Write all that were found, and return where in the page each is. Memory holds one chunk."""
+        """Write all pictures that were found, and return where in the page each is. Memory holds one chunk."""
         chunks, places, room = ChunkWriter(data, "pictures"), [], _MAX_BYTES
         for key in self._numbers:
             found = self._pictures.read(key) if self._pictures else None

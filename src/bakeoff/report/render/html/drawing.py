@@ -1,4 +1,4 @@
-"""Compute the places of marks, ticks and labels on a plot. The templates only write them down."""
+"""Compute the places of marks, ticks and labels on a plot, which the templates then draw."""
 
 import math
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from bakeoff.report.formatting import UNKNOWN, cost, duration, utc
 WIDTH, HEIGHT = 480.0, 310.0
 LEFT, RIGHT, TOP, BOTTOM = 48.0, 16.0, 14.0, 44.0
 _LABEL = 26  # characters beside a mark
-MAX_LABELS = 9  # names beside marks; with more, or where two would collide, marks have numbers and a legend
+MAX_LABELS = 9  # names beside marks; with more, or if two would collide, marks have numbers and a legend
 _LEGEND = 80  # characters of a name in the legend
 _CHARACTER, _LINE = 6.1, 13.0  # the approximate size of a label's characters and lines
 
@@ -44,7 +44,7 @@ class Spot:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """Everything that the template of a plot writes down, in units of its view box."""
+    """Everything that the template of a plot draws, in units of its view box."""
 
     across: "Scale"
     up: "Scale"
@@ -122,7 +122,7 @@ def written(value: float, unit: Unit) -> str:
 
 
 def tick_text(value: float, unit: Unit) -> str:
-    """Return a value for an axis, where values are round and space is short."""
+    """Return a value for the ticks of an axis, which need short texts for round values."""
     if value == 0 and unit in ("usd", "seconds"):
         return "0"
     if unit == "usd":
@@ -141,7 +141,7 @@ def moment(seconds: float | None) -> str:
 
 
 def _extent(value: float, interval: tuple[float, float] | None) -> tuple[float, ...]:
-    """Return the values that an axis must show. A whisker that nearly reaches 0 must not stretch it."""
+    """Return the values that an axis must show. Whiskers that nearly reach 0 must not stretch the axis."""
     if interval is None:
         return (value,)
     low, high = interval
@@ -181,7 +181,7 @@ def _ticks(scale: Scale, unit: Unit, most: int) -> list[float]:
 def _spots(
     plot: Plot, across: Scale, up: Scale, labels: Sequence[str], *, always: bool = False
 ) -> tuple[Spot, ...] | None:
-    """Return the marks with their labels, or None if a label has no free place, unless they are wanted `always`."""
+    """Return the marks with their labels; None if a label has no free place, unless `always` is set."""
     taken: list[tuple[float, float, float, float]] = [
         (across(point.x) - 7, up(point.y) - 7, across(point.x) + 7, up(point.y) + 7) for point in plot.points
     ]

@@ -1,7 +1,7 @@
 """Write the index of a results folder (every subject of every run, and their history) and its leaderboard.
 
-Summaries of runs are cached until their files change. The cache is not in the run folders: these are passed
-around, and their makers could put any numbers there.
+Summaries of runs are cached until their files change. The cache is not in the run folders: people pass these on, and
+could have written any numbers into them.
 """
 
 import hashlib
@@ -139,7 +139,7 @@ def page_is_current(folder: RunFolder) -> bool:
 
 
 def write_current_page(folder: RunFolder, *, parts: Parts = no_parts) -> Path:
-    """Write the page beside the journal and remember its input; later appends make it out of date."""
+    """Write the page beside the journal and remember its input; the page is outdated once the journal grows."""
     with readable_errors(folder):
         before = cache_key(folder)
     page = write_run_page(folder, parts=parts)
@@ -148,7 +148,7 @@ def write_current_page(folder: RunFolder, *, parts: Parts = no_parts) -> Path:
 
 
 def _page_key(made_from: str, page: Path) -> str:
-    """Include the page itself in the key, because a page that came with a folder was not made here."""
+    """Include the page itself in the key, because a page that was copied with its folder may be from elsewhere."""
     return fingerprint(made_from, file_state(page))
 
 
@@ -173,7 +173,7 @@ _BLOCK = 4096
 
 
 def cache_key(folder: RunFolder) -> str:
-    """Return a key that changes whenever the plan, the journal, the labels or the pictures do."""
+    """Return a key that changes whenever the plan, the journal, the labels or the pictures change."""
     files = (folder.plan_file, folder.journal_file, folder.seal_file, folder.labels_file, folder.pictures)
     return fingerprint(_FORMAT, __version__, *map(file_state, files))
 
@@ -266,7 +266,7 @@ def write_index(
 
 
 def index_rows(entries: Iterable[IndexEntry], served: ServedPages) -> dict[str, Any]:
-    """Return rows that replace those of an open page."""
+    """Return rows that replace those of a page that is open in a browser."""
     shown = _IndexRow(served)
     for entry in entries:
         shown.add(entry)
@@ -297,7 +297,7 @@ class _IndexRow:
         )
 
     def data(self) -> dict[str, Any]:
-        """Return the columns as the scripts of the page read them."""
+        """Return the columns in the form that the scripts of the page read."""
         return {"runs": _columns(self.runs, _RUN), "rows": _columns(self.rows, _ROW)}
 
 
@@ -379,7 +379,7 @@ def run_overviews(results: Path) -> list[dict[str, Any]]:
 
 
 _QUICKLY_RANKED = 32_000_000
-"""The bytes of all journals up to which each run updates the leaderboard; `bakeoff build` always does."""
+"""The total size of journals, in bytes, up to which each run updates the leaderboard; `bakeoff build` always does."""
 
 
 def write_page_of(source: Source, target: Path | None, *, parts: Parts) -> Path:
@@ -405,7 +405,7 @@ def write_pages_of(folder: RunFolder, *, parts: Parts) -> tuple[Path, Path]:
 
 
 def _write_leaderboard(results: Path) -> None:
-    """Write the leaderboard beside the index, or remove an old one if there is nothing to rank any more."""
+    """Write the leaderboard beside the index, or remove an old one if there is nothing to rank."""
     path = results / LEADERBOARD_NAME
     try:
         write_leaderboard(results, path)
@@ -421,7 +421,7 @@ def write_index_of(results: Path, target: Path | None = None) -> Path:
 def build_pages(results: Path, *, parts: Parts, say: Callable[[str], None]) -> int:
     """Write every page of a folder that is missing or out of date, and the leaderboard.
 
-    Return how many runs and result files cannot be shown; `say` gets the reason for each.
+    Return the number of runs and result files that cannot be shown; `say` receives the reason for each.
     """
     refused = 0
     shown: Iterator[RunFolder | Source] = chain(run_folders(results), _result_files(results))

@@ -1,4 +1,4 @@
-"""Render blocks as HTML: one auto-escaping environment, and a policy that lets only our own script and style act."""
+"""Render blocks as HTML, with auto-escaping and a policy that allows only our own script and style."""
 
 import base64
 import gzip
@@ -34,13 +34,13 @@ NAME = 200
 """The longest name that a page shows, in characters."""
 
 LONG_TABLE = 500
-"""The number of rows above which a table is drawn only where it is visible."""
+"""The number of rows above which a page draws only the visible part of a table."""
 
 MAX_TRAIL = 40
-"""The number of points of a small line; older points are left out."""
+"""The most points of a trend line; older points are left out."""
 
 CHUNK_BYTES = 256 * 1024
-"""The size of a chunk before compression. Opening one trial decodes one chunk, so that it takes no time."""
+"""The size of a chunk before compression. Opening a trial decodes only one chunk, which is fast."""
 
 _LEVEL = 4  # of compression: two thirds of the time of the usual 6 for 4 % more bytes
 _DATA = "<!--DATA-->"  # the place of the chunks; no data can contain this, because all data is escaped
@@ -82,7 +82,7 @@ def menu(sections: Sequence[Section]) -> list[dict[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class ServedPages:
-    """The differences of a page that `bakeoff view` serves instead of a file."""
+    """The addresses that a page links to if `bakeoff view` serves it instead of a file."""
 
     home: str
     events: str | None = None  # the address of a run's progress
@@ -92,7 +92,7 @@ class ServedPages:
 
 @dataclass(slots=True)
 class Page:
-    """One page while it is made. Long tables are written as data."""
+    """A page under construction. Long tables are written as data."""
 
     kind: PageKind
     template: str
@@ -102,7 +102,7 @@ class Page:
     long_tables: dict[str, Table] = field(default_factory=dict)
 
     def halves(self, first: bytes = b"", **content: Any) -> tuple[bytes, bytes]:
-        """Return the page before and after its data. The chunk `first` is read before the rest is there."""
+        """Return the page before and after its data. Browsers read the chunk `first` before the rest has arrived."""
         names = ["place.js", "core.js", *_SCRIPTS[self.kind], *(["live.js"] if self.served else [])]
         names += ["cycle.js"] if self.cycle is not None else []
         style, script = _static("style.css"), "\n".join(map(_static, names))
@@ -161,7 +161,7 @@ def words(phrase: Phrase) -> str:
 
 
 def datum_json(datum: Datum, link: str | None = None) -> dict[str, Any]:
-    """Return a value as the scripts of a page read it."""
+    """Return a value in the form that the scripts of a page read."""
     span = datum.span and {"value": datum.span.value, "low": datum.span.low, "high": datum.span.high}
     sort = visible(datum.sort, NAME) if isinstance(datum.sort, str) else datum.sort
     optional = {"sort": sort, "href": datum.href or link, "span": span, "trail": datum.trail, "note": datum.note}
@@ -184,7 +184,7 @@ def file_link(page: Path, source: str) -> str | None:
 def policy(style: str, script: str, *, live: bool, watched: bool = False) -> str:
     """Return a policy that loads nothing and allows only the style and script with these hashes.
 
-    A page that is watched may load pictures from where it is itself.
+    A page that is watched may also load pictures from its own server or from files.
     """
     rules = [
         "default-src 'none'",
@@ -199,9 +199,9 @@ def policy(style: str, script: str, *, live: bool, watched: bool = False) -> str
 
 
 def write_cycle(page: Path, number: int | None) -> None:
-    """Tell an open page the number of the last cycle, or with None that there will be no further one.
+    """Tell an open page the number of the last cycle; None means that no further one follows.
 
-    A page that is opened from disk may read no file, but it may show a picture: one that is as wide as the number.
+    A page opened from disk cannot read files, but it can load a picture, so the width of a picture holds the number.
     """
     picture = page.with_name(f"{page.name}.svg")
     with suppress(OSError):  # the page is right, only not live
@@ -250,7 +250,7 @@ class ChunkWriter:
         self.number = 0
 
     def add(self, item: Any) -> tuple[int, int]:
-        """Return the number of the chunk and the item's place in it."""
+        """Add an item. Return the number of its chunk, and its place in the chunk."""
         text = _json(item)
         if self._items and self._bytes + len(text) > CHUNK_BYTES:
             self.close()
@@ -293,7 +293,7 @@ def _environment(package: str = "bakeoff.report.render.html") -> Environment:
 
 
 def _fragment(fragment: Fragment) -> Markup:
-    """Render another package's template in an environment that escapes like ours."""
+    """Render a template of another package in an environment that escapes in the same way."""
     html = _environment(fragment.package).get_template(fragment.template).render(fragment.data)
     return Markup(html)  # noqa: S704 - rendered with autoescape
 

@@ -40,7 +40,7 @@ State = Literal["running", "passed", "failed", "recorded", "incomplete", "undeci
 
 @dataclass(slots=True)
 class Bill:
-    """The cost of one subject's conversations, and their cost with a prompt cache."""
+    """The cost of one subject's conversations, with and without a prompt cache."""
 
     price: Price | None = None
     total: float = 0.0  # of all requests, as the price list gives it
@@ -49,7 +49,7 @@ class Bill:
     writes: int = 0
 
     def add(self, record: Record, price: Price | None) -> None:
-        """Add the requests of a trial; without a price, only the tokens of the cache count."""
+        """Add the requests of a trial; without a price, only count the tokens of the cache."""
         steps = record.transcript.steps if record.transcript else ()
         requests = [step.usage for step in steps if step.usage.tokens]
         if not requests:
@@ -137,11 +137,11 @@ class RunData:
         self._tally = RunTally(plan)
         self.cases = self._tally.cases  # those with a pass rule of their own
         self._ruled = {case.id for case in plan.cases if case.rule_over_rounds is not None}
-        self._failures: list[tuple[int, Record]] = []  # rounds of such cases, without what they said
+        self._failures: list[tuple[int, Record]] = []  # rounds of such cases, without their texts
         self._prices: dict[str, Price | None] = {}
 
     def take_entries(self, entries: Iterator[Entry], sink: Sink) -> None:
-        """Take the record that counts for each trial, newest first, and count everything else."""
+        """Collect the latest record of each trial from entries that come newest first, and count everything else."""
         seen = bytearray(self.plan.size)
         for entry in entries:
             if isinstance(entry, JournalMark):
@@ -182,7 +182,7 @@ class RunData:
         sink(index, record, self.plan.cases[index // len(self.plan.subjects) % len(self.plan.cases)])
 
     def finish(self, *, running: bool = False, torn: bool = False) -> Self:
-        """Compute what can be known only when all records have been read."""
+        """Compute the numbers that depend on all records."""
         for index, record in self._failures:
             if not self.cases.passed(record):
                 self._note_failure(index, record)

@@ -1,4 +1,4 @@
-"""Write the page of one run, in memory that does not grow with the transcripts."""
+"""Write the page of one run. The memory used does not depend on the length of transcripts."""
 
 import json
 import tempfile
@@ -82,12 +82,12 @@ _MAX_SESSIONS = 20
 
 
 def tone_of(verdict: Verdict) -> Tone:
-    """Return the tone in which a verdict is shown; lost trials share one."""
+    """Return the tone that shows a verdict; all lost trials share one."""
     return _TONES.get(verdict, "lost")
 
 
 def overview(data: RunData) -> Section:
-    """Show the scores with their intervals, those that labels correct, and what is wrong with the journal."""
+    """Show the scores with their intervals, the corrected scores, and the problems of the journal."""
     corrected = calibration_table(data.judgements.calibrations(), data.name)
     tables = (summary_table(data.summary), *([corrected] if corrected else []))
     found = []
@@ -114,7 +114,7 @@ def tradeoffs(data: RunData) -> Section | None:
 
 
 def costs(data: RunData) -> Section | None:
-    """Show money and tokens by subject, and what a prompt cache would have saved; None if nothing was paid."""
+    """Show cost and tokens by subject, and the savings that a prompt cache would bring; None if nothing was paid."""
     paid = [one for one in data.summary.subjects if one.spent.tokens or one.spent.cost is not None]
     if not paid:
         return None
@@ -181,9 +181,10 @@ def gates(data: RunData) -> Section | None:
 
 
 def failures(data: RunData, gate: str = "") -> Section:
-    """Group the trials that did not pass by their reason. Controls fail on purpose: they are listed if alone.
+    """Group the trials that did not pass by their reason.
 
-    If a gate did not pass, do not say that all is well.
+    Controls fail on purpose, so they are listed only if there are no other subjects. If a gate did not pass, the
+    section never says that nothing failed.
     """
     only_controls = not data.summary.judged
     found = {kind: count for kind, count in data.failures.items() if only_controls or not kind.control}
@@ -257,7 +258,7 @@ def _thresholds(plan: Plan) -> str:
 
 
 def _facts(facts: Mapping[str, Any]) -> str:
-    """Return all facts of a mark, also those that newer versions add."""
+    """Return all facts of a mark, including unknown ones from newer versions."""
     time = facts.get("time")
     told = [moment(time) if isinstance(time, int | float) else "at an unknown time"]
     for key, value in facts.items():
@@ -276,10 +277,10 @@ def _spec(what: str, spec: SubjectSpec | ScorerSpec) -> Block:
 
 
 DRAWN_CELLS = 2_000
-"""The number of cells above which a matrix is drawn only where it is visible."""
+"""The number of cells above which a page draws only the visible part of a matrix."""
 
 MAX_LISTED = 20_000
-"""A page lists so many trials that passed and so many that did not, of a run the newest. Its totals count all."""
+"""The most trials that a page lists, of those that passed and of those that did not. It lists the newest ones."""
 
 VERDICTS = tuple(Verdict)
 ANSWERS = get_args(Answers)
@@ -297,7 +298,7 @@ def no_parts(data: RunData) -> DoorParts:  # noqa: ARG001 - the signature that d
 
 
 class TrialTable:
-    """The list of trials as columns, which can be shown, sorted and filtered without opening a chunk."""
+    """The columns of the list of trials, which a page can show, sort and filter without opening a chunk."""
 
     def __init__(self) -> None:
         self._found: Counter[bool] = Counter()  # trials, by whether they passed
@@ -339,7 +340,7 @@ class TrialTable:
             trial: its index in the plan.
             record: its record, of which only numbers and the reason are kept.
             chunk: the number of the chunk that holds the whole record.
-            place: of the record in that chunk.
+            place: the index of the record in that chunk.
             picture: the number of its picture, or why it has none.
         """
         value, spent = record.value, record.used
@@ -548,7 +549,7 @@ def _tiles(run: RunData) -> list[tuple[str, str, str]]:
 
 
 def _matrix(run: RunData, trials: TrialTable) -> Matrix | None:
-    """Return the matrix, or None if it has too many cells; the page then draws the visible ones itself."""
+    """Return the matrix; None if it has too many cells, so that the page draws only the visible ones."""
     plan, width = run.plan, len(run.plan.subjects)
     cells = len(plan.cases) * width
     if cells > DRAWN_CELLS:
@@ -601,7 +602,7 @@ def _case_verdicts(run: RunData) -> list[Verdict | None]:
 def _cell(
     counts: CellCounts, at: int, first: int | None, score: float | None, verdict: Verdict | None
 ) -> MatrixCell | None:
-    """Return the cell of a case; `verdict` is that of a case with a pass rule of its own."""
+    """Return the cell of a case. `verdict` is only given for a case with its own pass rule."""
     scored, passed, timeouts, lost = counts.scored[at], counts.passed[at], counts.timeouts[at], counts.lost[at]
     if not scored + lost:
         return None
