@@ -76,8 +76,10 @@ def tool(tmp_path: Path) -> Callable[[str, str], Path]:
 
 
 @pytest.mark.parametrize("sandbox_kind", ["process", "bwrap"])
-async def test_an_agent_that_ends_as_if_it_were_not_there_has_failed(sandbox_kind: str) -> None:
-    run = agent_run_in(await attempted(agent_of("sh", "-c", "exit 127"), sandbox_kind))
+async def test_an_agent_that_has_worked_and_ends_as_if_it_were_not_there_has_failed(sandbox_kind: str) -> None:
+    agent = agent_of("sh", "-c", 'if [ "$1" = hard ]; then exit 127; fi', "sh", "{instructions}")
+    await attempted(agent, sandbox_kind, prompt="easy")
+    run = agent_run_in(await attempted(agent, sandbox_kind, prompt="hard"))
     assert (run.exit_code, run.stop) == (127, "exited")
 
 
@@ -85,7 +87,7 @@ async def test_an_unmetered_agent_that_never_worked_is_nobodys_failure_and_quote
     agent = agent_of("sh", "-c", "echo 'No auth type is selected' >&2; echo log > agent.log; exit 3")
     agent = replace(agent, files={"c": TaskFiles(answer=("*.py",))})
     with pytest.raises(
-        InfraError, match=r"`sh` changed nothing, and ended with exit code 3: No auth type is"
+        InfraError, match=r"`sh` never started: it changed nothing, and ended with exit code 3: No auth type is"
     ) as raised:
         await attempted(agent)
     assert raised.value.permanent
@@ -121,6 +123,94 @@ async def test_an_agent_that_cannot_be_started_is_nobodys_failure(
     with pytest.raises(InfraError, match="could not be started in the sandbox") as raised:
         await attempted(agent_of(str(program)), sandbox_kind)
     assert raised.value.permanent
+
+
+NO_START = {
+    "exits at once": (["sh", "-c", "exit 1"], "ended with exit code 1"),
+    "exits with a usage": (["sh", "-c", "echo 'usage: mine [-p]' >&2; exit 2"], r"exit code 2: usage: mine \[-p\]"),
+    "says nothing, exits with 255": (["sh", "-c", "exit 255"], "ended with exit code 255"),
+    "claims to be missing": (["sh", "-c", "exit 127"], "ended with exit code 127"),
+    "claims to be forbidden": (["sh", "-c", "exit 126"], "ended with exit code 126"),
+    "script is missing": (["python3", "no/fixer.py"], "can't open file"),
+    "script of sh is missing": (["sh", "no/fixer.sh"], "fixer.sh"),
+    "module of Python is missing": (["python3", "-m", "no_such_module"], "No module named no_such_module"),
+    "import fails": (["python3", "-c", "import no_such_module"], "ModuleNotFoundError: No module named"),
+    "syntax error": (["python3", "-c", "print("], "SyntaxError"),
+    "crashes": (["python3", "-c", "raise RuntimeError('broken build')"], "RuntimeError: broken build"),
+    "unknown option": (["python3", "--no-such-option"], "ended with exit code 2"),
+    "module of Node is missing": (["node", "-e", "require('no-such-module')"], "Cannot find module"),
+    "library is missing": (["sh", "-c", "LD_PRELOAD= /lib64/ld-linux-x86-64.so.2 /no/such"], "/no/such"),
+    "aborts": (["sh", "-c", "kill -ABRT $$"], "ended with exit code -6"),
+    "segmentation fault": (["sh", "-c", "kill -SEGV $$"], "ended with exit code -11"),
+    "killed": (["sh", "-c", "kill -KILL $$"], "ended with exit code -9"),
+    "leaves only a log": (["sh", "-c", "echo starting > agent.log; exit 1"], "ended with exit code 1"),
+    "cannot write its settings": (["sh", "-c", "echo x > /usr/mine.json || exit 4"], "mine.json"),
+    "lacks a key": (["sh", "-c", "echo 'API key not set' >&2; exit 1"], "API key not set"),
+}
+"""The command of an agent that fails to start, and words of the reason, by the way in which it fails."""
+
+
+@pytest.mark.parametrize("sandbox_kind", ["process", "bwrap"])
+@pytest.mark.parametrize("way", NO_START)
+async def test_an_agent_that_never_started_is_nobodys_failure(way: str, sandbox_kind: str) -> None:
+    command, reason = NO_START[way]
+    agent = replace(agent_of(*command), files={"c": TaskFiles(answer=("*.py",))})
+    with pytest.raises(InfraError, match=f"never started.*{reason}") as raised:
+        await attempted(agent, sandbox_kind)
+    assert raised.value.permanent
+    assert raised.value.transcript is not None
+
+
+@pytest.mark.parametrize("sandbox_kind", ["process", "bwrap"])
+@pytest.mark.parametrize(
+    ("kind", "content", "mode"),
+    [("wrong architecture", b"\x7fELF\x02\x01\x01" + bytes(57), 0o755), ("no permission", b"#!/bin/sh\n", 0o644)],
+)
+async def test_a_program_that_the_system_does_not_start_is_nobodys_failure(
+    kind: str, content: bytes, mode: int, sandbox_kind: str, tmp_path: Path
+) -> None:
+    program = tmp_path / "agent"
+    program.write_bytes(content)
+    program.chmod(mode)
+    agent = agent_of(str(program))
+    if kind == "no permission":
+        assert "is not installed" in agent.lacks()[0]
+    else:
+        with pytest.raises(InfraError, match=f"`{program}` (never started|could not be started)"):
+            await attempted(agent, sandbox_kind)
+
+
+@pytest.mark.parametrize("does", ["echo 'all done'", "true", "echo 'x = 1' > double.py; exit 1"])
+async def test_an_agent_that_starts_and_does_nothing_right_has_failed(does: str) -> None:
+    assert agent_run_in(await attempted(agent_of("sh", "-c", does))).stop == "exited"
+
+
+async def test_the_third_failed_start_in_a_row_stops_the_agent() -> None:
+    agent, stopped = agent_of("sh", "-c", "exit 1"), []
+    for _ in range(3):
+        with pytest.raises(InfraError, match="never started") as raised:
+            await attempted(agent)
+        stopped.append(raised.value.stops_subject)
+    assert stopped == [False, False, True]
+
+
+@pytest.mark.parametrize("sandbox_kind", ["process", "bwrap"])
+async def test_a_local_script_is_copied_into_home(sandbox_kind: str) -> None:
+    script = "#!/bin/sh\necho 'return {n} * 2' > double.py; echo \"from $HOME\"\n"
+    agent = agent_of("sh", "{home}/bin/fixer.sh", files={"bin/fixer.sh": script})
+    transcript = await attempted(agent, sandbox_kind)
+    assert agent_run_in(transcript).touched == ("double.py",)
+    assert "return {n} * 2" in patch_in(transcript), "placeholders of a script are its own"
+
+
+def test_a_script_that_no_trial_would_see_is_told_before_the_run(tool: Callable[[str, str], Path]) -> None:
+    script = tool("fixer.sh", "exit 0\n")
+    agent = replace(agent_of("sh", str(script)), sandbox=lambda: choose_sandbox("bwrap"))
+    assert agent.lacks() == [
+        f"{script} cannot be seen in the sandbox: write `files: {{fixer.sh: {script}}}` into the agent's file, "
+        "and `{home}/fixer.sh` in its command"
+    ]
+    assert replace(agent, sandbox=lambda: choose_sandbox("process")).lacks() == []
 
 
 @pytest.mark.parametrize("letter", ["x", "é"])

@@ -160,6 +160,13 @@ def visible_roots(paths: Iterable[Path]) -> tuple[list[Path], dict[Path, str]]:
     return shown, {path: target for path, target in links.items() if not _is_below(path, [*system, *shown])}
 
 
+def shows(path: Path, readable: Iterable[Path]) -> bool:
+    """Return True if a command with these readable paths sees this path of the host."""
+    shown, links = visible_roots([*toolchain(), *readable])
+    system = [Path(name) for name in (*SYSTEM, *(f"/etc/{name}" for name in ETC))]
+    return _is_below(path, [*shown, *links, *system])
+
+
 def outermost(paths: Iterable[Path]) -> list[Path]:
     """Return the paths that lie below none of the others, shallow ones first."""
     kept: list[Path] = []

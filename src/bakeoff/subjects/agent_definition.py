@@ -21,7 +21,7 @@ _SECTION = re.compile(r"\{#([A-Za-z]+)\}(.*?)\{/\1\}", re.DOTALL)
 _PLACEHOLDER = re.compile(r"(?<!\$)\{([A-Za-z]+)(?::-([^{}]*))?\}")
 _EITHER = re.compile(f"{_FROM_ENVIRONMENT.pattern}|{_PLACEHOLDER.pattern}")
 
-_TEXTS = ("model", "provider", "instructions", "meterUrl", "meterToken")
+_TEXTS = ("model", "provider", "instructions", "home", "meterUrl", "meterToken")
 _LISTS = ("sourceFiles", "testFiles", "meterArguments")
 
 
@@ -128,6 +128,10 @@ class AgentDefinition(_Description):
     model: ModelRule = ModelRule()
     meter: dict[str, MeterRule] = Field(default={}, description="by provider; without an entry it is not metered")
     home: Home = Home()
+    files: dict[RelativePath, str] = Field(
+        default={},
+        description="local files, such as scripts, that are copied into HOME: {home}/NAME → path beside this file",
+    )
     require: tuple[Required, ...] = ()
     env: dict[Variable, Template] = {}
     providers: dict[str, ProviderRule] = Field(default={}, description="what each needs; if empty, any name is allowed")
@@ -144,12 +148,12 @@ class AgentDefinition(_Description):
     @model_validator(mode="after")
     def _has_room_for_all_files(self) -> Self:
         for provider, rule in [("", MeterRule()), *self.meter.items()]:
-            names = {*self.home.files, *rule.files}
+            names = {*self.files, *self.home.files, *rule.files}
             for name in names:
                 if inside := names & {str(parent) for parent in PurePosixPath(name).parents}:
-                    where = f"home.files and meter.{provider}.files have" if provider else "home.files has"
+                    where = f"files, home.files and meter.{provider}.files" if provider else "files and home.files"
                     raise ValueError(
-                        f"{where} both {min(inside)!r} and {name!r}: a path cannot be both file and folder"
+                        f"{where} have both {min(inside)!r} and {name!r}: a path cannot be both file and folder"
                     )
         return self
 

@@ -6,7 +6,7 @@ import re
 import shutil
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, PositiveInt, ValidationError
@@ -19,9 +19,11 @@ from bakeoff.models.providers import known_providers
 from bakeoff.plan import Case, Files, SubjectSpec, describe, read_options
 from bakeoff.protocols import Needs, Resource, Sandbox, Task
 from bakeoff.record import Transcript
+from bakeoff.sandbox.bubblewrap import BubblewrapSandbox, shows
 from bakeoff.sandbox.docker import DockerSandbox
 from bakeoff.sandbox.places import SandboxedWorkspace
 from bakeoff.sandbox.programs import program_path, program_roots
+from bakeoff.sandbox.selection import inside
 from bakeoff.sandbox.untrusted_files import matches_pattern
 from bakeoff.storage.redaction import looks_random, secrets_in
 from bakeoff.subjects.agent_definition import AgentDefinition, MeterRule, ProviderRule, Values
@@ -55,6 +57,8 @@ _CANNOT_WORK = re.compile(
     re.IGNORECASE,
 )
 """Matches the words of an agent that lacks a login, a key, a part of itself or its provider."""
+_MAX_START_SECONDS = 10.0  # an agent that ends later, even without a trace, has started
+_MAX_FAILED_STARTS = 3  # in a row, before no further trial of the agent is started
 _MAX_WORD_LENGTH = 131_000  # bytes; Linux starts no program with an argument of 128 KiB
 _AGAIN = """\
 # Another try
@@ -77,7 +81,8 @@ class _Evidence:
     """The evidence from trials of this subject that the agent works."""
 
     started: StartedProgram | None = None
-    at_work: bool = False  # its model answered, or it ended well, or changed an answer
+    at_work: bool = False  # its model answered, or it ended well or late, or changed an answer
+    failed_starts: int = 0
     models: set[str] = field(default_factory=set)  # that answered
 
 
@@ -149,12 +154,21 @@ class CommandAgent:
         way_out = "; or log in and add --use-login" if self.definition.home.login else ""
         found = [f"{names} is not set, which {self.provider} needs{way_out}" for names in missing]
         model = self.definition.lacks_model(self.model)
-        return [*self._lacks_program(), *([model] if model else []), *(found or self._lacks_meter())]
+        return [
+            *(self._lacks_program() or self._lacks_files()),
+            *([model] if model else []),
+            *(found or self._lacks_meter()),
+        ]
 
     def check(self, case: Case) -> str | None:
         """Return the problem of a treatment's file that replaces a file of the case or ours, or counts as an answer."""
         rule = self.definition.meter.get(self.provider, MeterRule())
-        ours = {*self.definition.home.files, *rule.files, *(self.definition.home.login if self.use_login else ())}
+        ours = {
+            *self.definition.files,
+            *self.definition.home.files,
+            *rule.files,
+            *(self.definition.home.login if self.use_login else ()),
+        }
         for name in self._treated_home:
             around = {str(parent) for parent in PurePosixPath(name).parents}
             if name in ours or around & ours or any(file.startswith(f"{name}/") for file in ours):
@@ -189,6 +203,23 @@ class CommandAgent:
         if shim is not None:
             return [f"`{program}` is only a shim, {shim}, with no program behind it: choose a version that has one"]
         return [f"`{program}` is not installed: {self.definition.install.hint}"]
+
+    def _lacks_files(self) -> list[str]:
+        """Return what to do about files that the command names and that no trial would see."""
+        sandbox, (program, *words) = self.sandbox() if self.sandbox else None, self.definition.command
+        readable = program_roots(program_path(program) or program)
+        told = []
+        for path in (Path(word) for word in words if word.startswith("/") and Path(word).is_file()):
+            if isinstance(sandbox, DockerSandbox):
+                hidden = sandbox.ask("test", "-e", str(path)) is None
+            else:
+                hidden = isinstance(sandbox, BubblewrapSandbox) and not shows(path, readable)
+            if hidden:
+                told.append(
+                    f"{path} cannot be seen in the sandbox: write `files: {{{path.name}: {path}}}` into the agent's "
+                    f"file, and `{{home}}/{path.name}` in its command"
+                )
+        return told
 
     def _lacks_meter(self) -> list[str]:
         """Return the reasons why the agent cannot be metered; unmetered, it gets the real key and the network."""
@@ -366,7 +397,9 @@ class CommandAgent:
         definition = self.definition
         rule = definition.meter[self.provider] if pointed else MeterRule()
         own = definition.providers.get(self.provider, ProviderRule())
-        texts = {"model": self.model or "", "provider": self.provider, "instructions": task.prompt, **pointed}
+        home_path = str(inside(workspace.sandbox, workspace.place).home)
+        texts = {"model": self.model or "", "provider": self.provider, "home": home_path, **pointed}
+        texts["instructions"] = task.prompt
         known = self.files.get(task.case_id, TaskFiles())
         values = Values(texts, {"sourceFiles": known.sources, "testFiles": known.tests}, self.environment)
         arguments = values.expand_command(rule.arguments)
@@ -380,7 +413,7 @@ class CommandAgent:
         found = program if workspace.sandbox.name == "docker" else program_path(program) or program
         _check_length((found, *rest, *env.values()))
         treated = self._treated_home
-        home = {**{name: text.encode() for name, text in treated.items()}, **home}
+        home = {**{name: text.encode() for name, text in (treated | definition.files).items()}, **home}
         watched = (tuple(self._treated_workspace), tuple(treated))
         return AgentLaunch((found, *rest), env, home, program_roots(found), self.network, *watched)
 
@@ -390,17 +423,14 @@ class CommandAgent:
             return
         searched = {name: value for name, value in launch.env.items() if name == "PATH"}
         if not await is_found_in(workspace.sandbox, launch.argv[0], searched, launch.readable):
-            raise InfraError(
-                f"`{self.definition.command[0]}` could not be started in the sandbox: {run.stderr[-500:].strip()}",
-                permanent=True,
-            )
+            raise self._never_started(f"could not be started in the sandbox: {run.stderr[-500:].strip()}")
 
     async def _check_unmetered(self, run: AgentRun, task: Task, workspace: SandboxedWorkspace) -> None:
-        """Raise if an agent did nothing, does not start or reports what it lacks, and has never worked in this run.
+        """Raise `InfraError` if an agent failed at once without doing anything, and has never worked in this run.
 
-        The requests of an unmetered agent cannot be seen, but one that lacks a login fails everywhere: none of its
-        further trials is started. An agent that has worked before and now gives up has failed. Otherwise an agent could
-        leave out the cases that it cannot solve.
+        The requests of an unmetered agent cannot be seen, but one that says that it lacks a login fails everywhere:
+        none of its further trials is started. An agent that has worked before and now gives up has failed. Otherwise
+        an agent could leave out the cases that it cannot solve.
         """
         if not self._did_nothing(run, task):
             self.evidence.at_work |= run.stop == "exited"
@@ -408,11 +438,12 @@ class CommandAgent:
         if self.evidence.at_work:
             return
         problem = (await self._started(task, workspace)).problem
-        if problem is None and not _CANNOT_WORK.search(run.last_words):
+        lacks_something = problem is not None or _CANNOT_WORK.search(run.last_words) is not None
+        if not lacks_something and run.seconds > _MAX_START_SECONDS:
+            self.evidence.at_work = True
             return
-        ended = f"changed nothing, and ended with exit code {run.exit_code}: {run.last_words}"
-        why = f": {problem}" if problem else f" {ended}"
-        error = InfraError(f"`{self.definition.command[0]}`{why}", permanent=True, stops_subject=True)
+        why = problem or f"it changed nothing, and {_ending(run)}"
+        error = self._never_started(f"never started: {why}", at_once=lacks_something)
         error.transcript = with_run(Transcript(output=run.stdout, metadata={"metered": False}), run)
         raise error
 
@@ -430,10 +461,17 @@ class CommandAgent:
         """
         refused = ", ".join(map(str, sorted(statuses)))
         why = f"got no answer of its model ({self.provider} answered {refused})" if refused else "never asked its model"
-        words = f": {run.last_words}" if run.last_words else ""
-        return InfraError(
-            f"`{self.definition.command[0]}` {why}, and ended with exit code {run.exit_code}{words}", permanent=True
-        )
+        return self._never_started(f"{why}, and {_ending(run)}")
+
+    def _never_started(self, why: str, *, at_once: bool = False) -> InfraError:
+        """Return the error of a trial in which the agent did not start. `at_once`: no other trial can start either."""
+        self.evidence.failed_starts += 1
+        stops = at_once or self.evidence.failed_starts >= _MAX_FAILED_STARTS
+        return InfraError(f"`{self.definition.command[0]}` {why}", permanent=True, stops_subject=stops)
+
+
+def _ending(run: AgentRun) -> str:
+    return f"ended with exit code {run.exit_code}" + (f": {run.last_words}" if run.last_words else "")
 
 
 def _check_length(words: Iterable[str]) -> None:

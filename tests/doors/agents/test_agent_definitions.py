@@ -122,10 +122,10 @@ def test_a_control_cannot_be_replaced_but_a_shipped_agent_can(tmp_path: Path) ->
         ({"env": {"A": "a\0b"}}, "env.A: it contains a NUL character"),
         ({"command": ["{model}", "-p"]}, "command: '{model}' names the program"),
         ({"command": [""]}, "command: '' names the program"),
-        ({"home": {"files": {"a": "", "a/b": ""}}}, "home.files has both 'a' and 'a/b'"),
+        ({"home": {"files": {"a": "", "a/b": ""}}}, "files and home.files have both 'a' and 'a/b'"),
         (
             {"home": {"files": {"a": ""}}, "meter": {"openai": {"files": {"a/b/c": ""}}}},
-            "home.files and meter.openai.files have both 'a' and 'a/b/c'",
+            "files, home.files and meter.openai.files have both 'a' and 'a/b/c'",
         ),
     ],
 )
@@ -133,6 +133,21 @@ def test_what_could_only_fail_later_is_told_when_it_is_read(tmp_path: Path, more
     with pytest.raises(UsageError) as error:
         read_agent(agent_file(tmp_path, "mine", "true", **more))
     assert told in str(error.value)
+
+
+def test_a_local_file_is_read_from_beside_the_agents_file(tmp_path: Path) -> None:
+    (tmp_path / "fixer.py").write_text("print('{model}')\n")
+    agent = read_agent(agent_file(tmp_path, "mine", "true", files={"bin/fixer.py": "fixer.py"}))
+    assert agent.files == {"bin/fixer.py": "print('{model}')\n"}
+    (tmp_path / "image.png").write_bytes(b"\x89PNG\xff")
+    (tmp_path / "long.txt").write_text("x" * 1_000_001)
+    for path, why in (
+        ("no.py", "cannot be read: No such file"),
+        ("image.png", "cannot be read: it is not a UTF-8 text"),
+        ("long.txt", "is longer than 1,000,000 characters"),
+    ):
+        with pytest.raises(UsageError, match=rf"files\.f: .*{path} {why}"):
+            read_agent(agent_file(tmp_path, "mine", "true", files={"f": path}))
 
 
 @pytest.mark.parametrize("path", ["../.ssh/id", "/etc/passwd"])

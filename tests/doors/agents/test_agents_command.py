@@ -91,12 +91,30 @@ def test_it_is_said_where_agents_could_read_the_examples_that_travel_with_us(age
 def test_an_agent_cannot_void_its_failure_by_what_it_does_to_its_folder(script: str, tmp_path: Path) -> None:
     """For an ordinary user, whose agents are that user; root may read whatever they do."""
     write_track(tmp_path / "track", double=DOUBLE)
-    mine = agent_file(tmp_path, "mine", script)
+    mine = agent_file(tmp_path, "mine", f"{script}; exit 0")
     words = ("--exercises", "track", "--agent", "mine", "--agent-file", str(mine), "--sandbox", "process", "--json")
     done = run_as_an_ordinary_user(tmp_path, *words)
     assert done.returncode == 1, done.stderr
     [subject] = json.loads(done.stdout)["summary"]["subjects"]
     assert subject["score"] == 0.0, subject
+
+
+def test_an_agent_that_cannot_start_is_lost_with_the_reason_and_never_scored(
+    bakeoff: Bakeoff, agents: Bakeoff, tmp_path: Path
+) -> None:
+    write_track(tmp_path / "track", one=DOUBLE, two=DOUBLE, three=DOUBLE, four=DOUBLE)
+    about = {"name": "mine", "defaultProvider": "none", "install": {"method": "other"}}
+    (tmp_path / "mine.yaml").write_text(json.dumps({**about, "command": ["python3", "no/fixer.py"]}))
+    words = ("--exercises", "track", "--agent", "mine", "--agent-file", "mine.yaml", "--rounds", "2", "--no-open")
+    done = agents("run", *words)
+    assert done.returncode == 3, done.stderr
+    assert "no further trial of it is started" in done.stderr
+    [page] = (tmp_path / "results" / "runs").glob("*/report.html")
+    reason = "never started: it changed nothing, and ended with exit code 2"
+    assert reason in page.read_text()
+    assert reason in bakeoff("runs", "show", page.parent.name).stdout
+    [subject] = json.loads(bakeoff("runs", "show", page.parent.name, "--json").stdout)["summary"]["subjects"]
+    assert (subject["score"], subject["lost_by"]) == (None, {"infra": 8})
 
 
 def test_a_run_of_the_oracle_alone_is_a_success(agents: Bakeoff, tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ _ORDER = (
 )
 CONTROLS = ("oracle", "nop", "cheat")
 """Names of the subjects that test the exercises. They are not agents."""
+_MAX_FILE_LENGTH = 1_000_000  # of a file that an agent brings along; plans store it
 _AT_ONCE = 4  # each starts a program, and some programs are slow
 
 
@@ -34,7 +35,24 @@ def read_agent(file: Path) -> AgentDefinition:
     agent = placed.read(AgentDefinition)
     if agent.name in CONTROLS:
         raise UsageError(f"{file}: name: {agent.name!r} is one of the controls ({', '.join(CONTROLS)}): choose another")
-    return agent
+    return agent.model_copy(
+        update={"files": {name: _local_file(file, name, path) for name, path in agent.files.items()}}
+    )
+
+
+def _local_file(agent_file: Path, name: str, path: str) -> str:
+    """Return the text of a file that an agent brings along. Its path is relative to the agent's file."""
+    found = agent_file.parent / Path(path).expanduser()
+    try:
+        with found.open(encoding="utf-8") as opened:
+            text = opened.read(_MAX_FILE_LENGTH + 1)
+    except (OSError, ValueError) as error:
+        why = "it is not a UTF-8 text" if isinstance(error, ValueError) else error.strerror
+        raise UsageError(f"{agent_file}: files.{name}: {found} cannot be read: {why}") from error
+    if len(text) > _MAX_FILE_LENGTH:
+        too_long = f"longer than {_MAX_FILE_LENGTH:,} characters: install it as a program"
+        raise UsageError(f"{agent_file}: files.{name}: {found} is {too_long}")
+    return text
 
 
 def known_agents(files: Iterable[Path] = ()) -> dict[str, AgentDefinition]:
