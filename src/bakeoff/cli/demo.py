@@ -44,14 +44,14 @@ class DemoResult:
 
     @property
     def is_right(self) -> bool:
-        """Return True if the demo ran and its controls had the expected results."""
+        """Tell whether this part ran and its controls had the expected results."""
         controls = [one for summary in self.summaries for one in summary.subjects if one.subject in _CONTROLS]
         ran = self.code in _EXPECTED and bool(self.runs)
         return ran and all(one.score == _CONTROLS[one.subject] for one in controls)
 
     @property
     def best(self) -> str:
-        """Return the best subject of each run, with its score. Controls are not judged."""
+        """Name the best subject of each run with its score, leaving out controls."""
 
         from bakeoff.report.formatting import percent
 
@@ -66,9 +66,9 @@ class DemoResult:
 
 
 def demo_parts(results: Path, *, with_model: bool, with_node: bool) -> dict[str, list[str]]:
-    """Return the questions of the demo, each with its command line, whose first word is the name of a module.
+    """Return the command line for each question of the demo; its first word names a module.
 
-    Without a model, only the questions that controls can answer are left.
+    Without a model, only return the questions that controls can answer.
     """
     files = results / "demo"
     models = ["--model", "local:smollm2"] if with_model else []
@@ -130,7 +130,7 @@ def run_demo(
         return PASSED
     for kind in STARTERS:
         write_starter(kind, flags.results / "demo", force=True)
-    # The settings of a project around the demo are not for it.
+    # Ignore the settings of a project around the demo.
     (flags.results / "demo" / "pytest.ini").write_text("[pytest]\n")
     try:
         ended = asyncio.run(_run_parts(parts, flags.results, with_model=with_model))

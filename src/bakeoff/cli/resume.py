@@ -118,13 +118,13 @@ def _revision_now(spec: "SubjectSpec | ScorerSpec") -> str | None:
 
 
 def tell_of_signature(folder: "RunFolder") -> None:
-    """Tell the user that a signed run is about to be changed."""
+    """Warn that a signed run is about to be changed."""
     if folder.signature_file.exists():
         say(f"{visible(folder.name)} is signed, and changes now: its signature no longer holds until you sign it again")
 
 
 def results_of(folder: "RunFolder", given: Path) -> Path:
-    """Return the results folder that a run lies in. If the run was named by a path, it may not be `--results`."""
+    """Return the results folder of a run, which may not be `--results` if the run is a path."""
     found = folder.path.parent.parent
     return given if folder.path.parent.name != "runs" or found.resolve() == given.resolve() else found
 

@@ -27,7 +27,7 @@ _UNSHOWN = re.compile("[" + "".join(map(re.escape, map(chr, _SHOWN))) + "]")
 
 
 def shown(text: str) -> str:
-    """Return untrusted text of several lines in a form that is safe to show."""
+    """Return untrusted multi-line text in a form that is safe to show."""
     text = text.replace("\r\n", "\n")
     cut = len(text) - MAX_TEXT_LENGTH
     text = text[:MAX_TEXT_LENGTH]
@@ -109,7 +109,7 @@ def utc(seconds: float | None) -> datetime | None:
 
 
 def judging_note(tokens: int, usd: float | None) -> str:
-    """Say what the judges used. It was paid for, but is not part of any subject's cost."""
+    """Say how many tokens the judges used and their cost, which is in no subject's cost."""
     return f"judges used {count_of(tokens, 'token')} ({cost(usd)}), which are in no subject's cost"
 
 

@@ -109,7 +109,7 @@ def summary_table(summary: Summary) -> Table:
 
 
 def _pass_k_columns(rounds: int) -> tuple[Column, ...]:
-    """Return columns for the page only: text has these numbers with their intervals below the table."""
+    """Return the pass@k columns, for pages only: text shows these numbers below the table."""
     meanings = {f"pass@{rounds}": f"one of {rounds:,} rounds passes", f"pass^{rounds}": f"all {rounds:,} rounds pass"}
     return tuple(Column(name, align="end", help=meaning, page_only=True) for name, meaning in meanings.items())
 

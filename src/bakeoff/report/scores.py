@@ -125,7 +125,7 @@ def losses(summary: SubjectSummary) -> Datum:
 
 
 def score_plots(priced: tuple[Point, ...], timed: tuple[Point, ...], left_out: Sequence[str] = ()) -> Section | None:
-    """Plot scores against cost and time, each with its frontier. The lead names controls that are left out."""
+    """Plot scores against cost and time with their frontiers; name the controls left out."""
     score = Axis("score", "percent")
     plots = (
         Plot("Score and cost", Axis("cost of a trial", "usd"), score, frontier(priced)),

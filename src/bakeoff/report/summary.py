@@ -1,4 +1,4 @@
-"""Compute the numbers of a run in one pass. Memory depends on cases × subjects, and on graded rounds."""
+"""Compute the numbers of a run in one pass. Memory grows with cases × subjects."""
 
 from array import array
 from collections import Counter
@@ -60,16 +60,16 @@ def error_line(failure: Failure) -> str:
 
 
 def is_control(spec: SubjectSpec, *, bound: bool) -> bool:
-    """Tell whether a subject is a control, which tests the cases; `bound` means that it was given their hidden parts.
+    """Tell whether a subject is a control; `bound` means that it was given the cases' hidden parts.
 
-    A subject imported from one of our files has the kind that it had in the run among its options.
+    The options of a subject imported from one of our files hold its original kind.
     """
     file = spec.options.get("bakeoff") if spec.kind == "recorded" else None
     return bound or (file.get("kind") if isinstance(file, dict) else spec.kind) in CONTROLS
 
 
 def losses_of(subjects: "Iterable[SubjectSummary]") -> dict[str, Losses]:
-    """Return the numbers of each subject's finished trials, and of those lost in ways that it might have caused.
+    """Count the finished trials of each subject, and those lost to infrastructure or graders.
 
     Controls are left out, because they are not compared.
     """
@@ -176,7 +176,7 @@ def _amount_interval(amounts: AmountsByUnit) -> Interval | None:
 
 
 class Comparisons(FrozenModel):
-    """The comparisons of a run that ends when they are decided, and what the decisions saved."""
+    """The comparisons of a run that ends when they are decided, and the trials and cost saved."""
 
     alpha: float  # the chance that any pair is decided wrongly, at most
     margin: float | None
@@ -302,7 +302,7 @@ class Summary(FrozenModel):
 
 
 class CaseVerdicts:
-    """Collect rounds by subject and case, and derive the verdict and the score of each case.
+    """The rounds of each case and subject, and the verdicts and scores derived from them.
 
     If a case has no rule of its own, every round must pass. With `ruled_only`, such cases are not collected: their
     trials are judged one by one.
@@ -332,7 +332,7 @@ class CaseVerdicts:
         return case_verdict(rule, rounds, self._planned) if rule else CaseVerdict(None)
 
     def of_subject(self, subject: str) -> Iterator[tuple[str, Verdict | None, list[float]]]:
-        """Yield the cases of a subject with collected rounds: the verdict, and the numbers behind the score."""
+        """Yield each collected case of a subject with its verdict and the values of its score."""
         for (name, case), rounds in self._rounds.items():
             if name == subject and (rule := self._rules.get(case, self._default)):
                 yield case, self.of(subject, case).verdict, case_values(rule, rounds)
@@ -393,7 +393,7 @@ class _Tally:
         return next(iter(self.errors.values())) if every else None
 
     def add(self, record: Record, place: int, *, alone: bool) -> None:
-        """Count a trial. If `alone`, it is judged on its own, and not with the other rounds of its case."""
+        """Count a trial. If `alone`, judge it separately from the other rounds of its case."""
         verdict, value = record.verdict, record.value
         self.verdicts[verdict] += 1
         if (kind := missing_kind(record)) is not None:
@@ -448,7 +448,7 @@ def _add_amount(amounts: dict[int, tuple[int, float]], place: int, value: float 
 
 
 class RunTally:
-    """Count records one by one, and summarise them at any time.
+    """A running count of records, which can be summarised at any time.
 
     Add each trial's latest record once, in any order.
     """
@@ -578,7 +578,7 @@ class RunTally:
 
 
 def _shards_of(plan: Plan) -> ShardsHere | None:
-    """Return the shards of a plan that are present, or None if it was not split. Shards without cases are present."""
+    """Return the present shards of a plan, also those without cases; None if it was not split."""
     if (shard := plan.shard) is None:
         return None
     empty = range(len(shard.numbers_with_cases) + 1, shard.of + 1)

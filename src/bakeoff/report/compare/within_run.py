@@ -40,8 +40,8 @@ class Effect(FrozenModel):
     p_value: float | None  # times the number of treatments that are compared
     helped: tuple[str, ...]  # cases that score higher with the treatment
     hurt: tuple[str, ...]
-    opened: int | None  # trials in which the subject opened a file of the treatment; None where that is not known
-    watched: int  # trials in which it would have been noticed
+    opened: int | None  # trials in which the subject opened a file of the treatment; None if unknown
+    watched: int  # trials in which an opened file would have been noticed
 
     @property
     def verdict(self) -> str:
@@ -54,7 +54,7 @@ class Effect(FrozenModel):
 
 
 def by_key(cells: Mapping[str, Cell]) -> Cells:
-    """Return the cells of one run under the keys that comparisons use: within a run, an id has one content."""
+    """Return the scores of one run under the keys of comparisons: here, the case ids alone."""
     return {CaseKey(case): cell for case, cell in cells.items()}
 
 
@@ -64,7 +64,7 @@ def compare_subjects(cells_of: CellsOf, before: str, after: str, *, level: float
 
 
 def treatment_effects(plan: Plan, summary: Summary, cells_of: CellsOf) -> tuple[Effect, ...]:
-    """Compare every treated subject with its base. The error rate of all comparisons of a run together is 5 %."""
+    """Compare every treated subject with its base, at an error rate of 5 % for all together."""
     specs = [spec for spec in plan.subjects if spec.base is not None]
     numbers = {one.subject: one for one in summary.subjects}
     made = []
@@ -259,7 +259,7 @@ def compare_groups(
 ) -> Iterator[str]:
     """Yield a sentence about each pair of groups, over all subjects, at 5 % for each pair.
 
-    In each group, `groups` maps a name, which pairs cases of different groups, to the case's id. A case counts if every
+    Each group maps names to case ids; cases with the same name form a pair. A case counts if every
     subject has a score for it.
     """
     cells = [cells_of(subject) for subject in subjects]
@@ -295,7 +295,7 @@ def tags_of(case: Case) -> list[str]:
 
 
 def useful_tags(plan: Plan) -> dict[str, list[str]]:
-    """Return the cases of each informative tag, which more than one case has, but not every case."""
+    """Return the cases of each informative tag: one that several cases have, but not all."""
     found: dict[str, list[str]] = {}
     for case in plan.cases:
         # A cluster says which cases belong together, and not what they are about.

@@ -1,4 +1,4 @@
-"""The summary of a run as blocks: for the terminal, `bakeoff merge`, the page of a GitHub step and the HTML page."""
+"""Describe a run as blocks for the terminal, `bakeoff merge`, GitHub steps and the HTML page."""
 
 from collections import Counter
 from collections.abc import Iterator

@@ -159,7 +159,7 @@ class SuiteTallies:
     """The sums of a whole session, by suite."""
 
     suites: dict[SuiteName, SuiteTally] = field(default_factory=dict)
-    missed: list[EvalOutcome] = field(default_factory=list)  # the first that did not reach their threshold
+    missed: list[EvalOutcome] = field(default_factory=list)  # the first cases below their threshold
     unjudged: list[EvalOutcome] = field(default_factory=list)
     unscored: list[str] = field(default_factory=list)  # node ids of the first that are recorded without a score
     rounds: dict[str, Counter[Verdict]] = field(default_factory=dict)  # by the parameters that tell subjects apart
@@ -237,7 +237,7 @@ def why_not(outcome: EvalOutcome) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SuitesSummary:
-    """The numbers of a run: the head of the file of `--eval-json`."""
+    """The numbers of a run, which are also at the head of an `--eval-json` file."""
 
     tallies: SuiteTallies
     suites: dict[SuiteName, SuiteNumbers]
