@@ -322,7 +322,7 @@ class Trial:
 
 
 class Plan(FrozenModel):
-    """The whole experiment. Rounds are outermost and subjects innermost, to keep half a run paired."""
+    """The whole experiment. Rounds are outermost, so that all subjects advance together."""
 
     name: Name
     cases: tuple[Case, ...]

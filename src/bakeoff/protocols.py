@@ -288,7 +288,7 @@ class ScoreInput:
         seconds: float | None = None,
         **row: Any,
     ) -> Self:
-        """Make an input from an output and its row, to call a scorer directly, as in a test of the scorer.
+        """Make an input from an output and its row, for calling a scorer directly in a test.
 
         Such an input has no workspace: `pristine` raises `LookupError`.
         """

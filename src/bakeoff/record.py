@@ -42,7 +42,7 @@ OPENED = "opened"
 
 
 class Usage(FrozenModel):
-    """Tokens and money. `input` is the whole prompt, even cached tokens; `cost` is in USD or None."""
+    """Tokens and money. `input` includes cached tokens; `cost` is in USD, or None if unknown."""
 
     requests: int = 0
     input: int = 0
@@ -157,7 +157,7 @@ class ToolCall(_TaggedBlock):
     @model_validator(mode="wrap")
     @classmethod
     def _by_hand(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        """Validate strictly first, which is fast for journals, and convert the data if that fails."""
+        """Validate strictly first, which is fast for journals. Convert the data if that fails."""
         try:
             return handler(data)
         except ValidationError:
@@ -409,7 +409,7 @@ class Record(_WithTexts):
 
     @property
     def usage_is_estimated(self) -> bool:
-        """Return True if tokens and cost are estimates, at least in part: a provider sent no usage."""
+        """Return True if some tokens or costs are estimates, because a provider sent no usage."""
         meter = self.transcript.metadata.get("meter") if self.transcript else None
         return isinstance(meter, dict) and bool(meter.get("estimated"))
 
@@ -419,7 +419,7 @@ class Record(_WithTexts):
         return self.transcript is not None and self.attempt is not None and self.attempt.failure is None
 
     def trial_in(self, plan: "Plan") -> "Trial | None":
-        """Return the trial of this record in a plan; None if its case or subject has been edited."""
+        """Return the trial of this record in a plan; None if its case or subject was edited."""
         trial = plan.find(self.case, self.subject, self.round)
         return trial if trial is not None and trial.attempt_key == self.attempt_key else None
 
@@ -451,7 +451,7 @@ class Record(_WithTexts):
         return self._told_by_a_scorer(UNIT_TESTS, UnitTests)
 
     def _told_by_a_scorer(self, key: str, kind: type[_Told]) -> _Told | None:
-        """Return the value of this key in the first score that has it; None if missing or invalid."""
+        """Return the value of this key in the first score that has it; None if it is invalid."""
         found = next((score.metadata[key] for score in self.scores if key in score.metadata), None)
         try:
             return None if found is None else kind.model_validate(found)
