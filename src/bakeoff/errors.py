@@ -35,7 +35,7 @@ class UsageError(BakeoffError):
 
 
 class PlanError(UsageError):
-    """A plan has problems; all of them are found before the first trial."""
+    """One or more problems of a plan, all found before the first trial."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         self.problems = tuple(problems)
@@ -70,20 +70,20 @@ class ContextOverflow(SubjectError):
 
 
 class RequestTooLarge(SubjectError):
-    """The provider kept refusing a large request of the subject, and answered smaller ones meanwhile."""
+    """The provider kept refusing a large request of the subject but answered smaller ones."""
 
 
 class SubjectTimeout(TrialError):
-    """The subject did not finish in its time; it scores 0 and is never retried."""
+    """The subject did not finish within its time limit. It scores 0 and is never retried."""
 
 
 class InfraError(TrialError):
     """Bakeoff or the provider failed. This says nothing about the subject.
 
     Attributes:
-        retry_after: the wait in seconds that the provider asks for.
-        permanent: another try would fail again.
-        exhausted: all retries that are allowed have failed; another trial may succeed later.
+        retry_after: how many seconds the provider asks to wait.
+        permanent: a retry would fail too.
+        exhausted: all allowed retries have failed; a later trial may succeed.
         stops_subject: every other trial of the subject would fail too, for example because its key is refused.
     """
 
@@ -104,7 +104,7 @@ class InfraError(TrialError):
 
 
 class ToolTimeout(InfraError):
-    """A server gave no answer to a call in its time."""
+    """A server did not answer a call within its time limit."""
 
 
 class BudgetError(TrialError):

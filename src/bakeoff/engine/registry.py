@@ -1,7 +1,8 @@
-"""Register the kinds of subjects and scorers, and build those that a plan names.
+"""Register the kinds of subjects and scorers, and build those that a plan uses.
 
-`default_registry()` has all kinds that Bakeoff ships. A door adds its own with the `with_` methods. `Registry.resolve`
-checks a whole plan before anything runs, and returns a `ResolvedPlan` with the objects that the engine calls.
+`default_registry()` has all kinds that Bakeoff ships. A door adds its own with the `with_` methods.
+`Registry.resolve` checks a whole plan before anything runs, and returns a `ResolvedPlan` with the
+objects that the engine calls.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -36,19 +37,19 @@ SubjectFactory = Callable[[SubjectSpec], Subject | BoundSubject]
 ScorerFactory = Callable[[ScorerSpec], Scorer]
 Built = TypeVar("Built")
 NO_NEEDS = Needs()
-_MAX_NAMED = 20  # cases named in an error, of those with one problem
+_MAX_NAMED = 20  # cases that are named per problem
 
 Tools = Callable[[Case, Mapping[str, Any]], tuple[Tool, ...]]
 """Returns the tools that a door gives every subject in a case. They may use the open resources, given by key."""
 
 
 def no_tools(case: Case, resources: Mapping[str, Any]) -> tuple[Tool, ...]:  # noqa: ARG001 - the signature of Tools
-    """Give subjects no tools: the default of a registry."""
+    """Return no tools, as a registry does by default."""
     return ()
 
 
 def needs_of(member: Subject | BoundSubject | Scorer) -> Needs:
-    """Return the declared needs of a subject or scorer; none if it has no attribute `needs`."""
+    """Return the declared needs of a subject or scorer, or empty needs."""
     needs: Needs = getattr(member, "needs", NO_NEEDS)
     return needs
 
@@ -59,11 +60,11 @@ class ResolvedPlan:
 
     Attributes:
         plan: the plan.
-        subjects: by name, those that see no hidden part of a case.
-        bound: by name, those that receive the hidden parts of each case.
+        subjects: by name, subjects that see no hidden part of a case.
+        bound: by name, subjects that receive the hidden parts of each case.
         scorers: by name.
         tools: makes the tools of a case.
-        rows: by case id, the cases that were written in Python; their values need not be JSON.
+        rows: by case id, cases written in Python, with values that need not be JSON.
         source: the `source` of the registry that built it.
         of_cases: by case id, the scorers of cases that have their own.
     """
@@ -78,9 +79,9 @@ class ResolvedPlan:
     of_cases: Mapping[str, Mapping[str, Scorer]] = field(default_factory=dict)
 
     def may_run_commands(self, subjects: Collection[str] | None = None) -> bool:
-        """Return True if some trial may need a workspace.
+        """Return True if a trial may run commands, and so need a workspace.
 
-        `subjects` are the names of those that remain to be asked; None means all.
+        `subjects` names the subjects that still have trials; None means all.
         """
         if any(case.files or case.hidden or case.reference or case.collect for case in self.plan.cases):
             return True
@@ -89,12 +90,12 @@ class ResolvedPlan:
         return any(needs_of(member).workspace for member in self._members() if id(member) not in left_out)
 
     def resources(self) -> Iterable[Resource]:
-        """Yield the resources that subjects and scorers need. One key may occur several times: open it once."""
+        """Yield the needed resources. The same key may occur several times, but is opened once."""
         for member in self._members():
             yield from needs_of(member).resources
 
     def secrets(self) -> dict[str, str]:
-        """Return the keys that subjects and scorers use, by the names of their variables."""
+        """Return the API keys of subjects and scorers, by the names of their variables."""
         networked = [member for member in self._members() if isinstance(member, NeedsNetwork)]
         return {name: value for member in networked for name, value in member.secrets().items()}
 
@@ -111,7 +112,7 @@ class Registry:
         subjects: by kind, functions that build a subject from its spec.
         scorers: by kind, functions that build a scorer from its spec.
         tools: makes the tools that every subject may call in a case.
-        source: names a function that builds the same registry in another process; None if only this process can.
+        source: names a function that builds the registry in another process; None if there is none.
     """
 
     subjects: Mapping[str, SubjectFactory]
@@ -120,18 +121,18 @@ class Registry:
     source: str | None = None
 
     def built_by(self, target: str) -> "Registry":
-        """Name a function `module:function` that returns this registry, given the plan and the run's options.
+        """Name a function, as `module:function`, that makes this registry from a plan and options.
 
         Other processes, such as those of a Ray cluster, build it with this function.
         """
         return replace(self, source=target)
 
     def with_subject(self, kind: str, factory: SubjectFactory) -> "Registry":
-        """Add a kind of subject; `factory` builds one from its `SubjectSpec`."""
+        """Add a kind of subject. `factory` builds a subject from its `SubjectSpec`."""
         return replace(self, subjects={**self.subjects, kind: factory}, source=None)
 
     def with_scorer(self, kind: str, factory: ScorerFactory) -> "Registry":
-        """Add a kind of scorer; `factory` builds one from its `ScorerSpec`."""
+        """Add a kind of scorer. `factory` builds a scorer from its `ScorerSpec`."""
         return replace(self, scorers={**self.scorers, kind: factory}, source=None)
 
     def with_tools(self, tools: Tools) -> "Registry":
@@ -149,8 +150,9 @@ class Registry:
 
         Args:
             plan: the plan to check.
-            offline: build subjects and scorers that work from recordings alone, and so need no keys.
-            attempts: subjects will be asked; if False, a subject that cannot be built is not a problem.
+            offline: build subjects and scorers that use only recordings and need no keys.
+            attempts: whether subjects will run; if False, subjects that cannot be built are not
+                problems.
         """
         problems = plan.problems()
         built = {
@@ -192,7 +194,7 @@ class Registry:
 
 @dataclass(frozen=True, slots=True)
 class _MissingKind:
-    """A placeholder for a subject that cannot be built, where only its recorded attempts are needed."""
+    """A placeholder for a subject that cannot be built and is not attempted again."""
 
     name: str
 
@@ -282,7 +284,7 @@ def _scoring_problems(
 
 
 def _shortened(problems: Iterable[str]) -> list[str]:
-    """Return the first few of these equal problems, and a line with the number of the others."""
+    """Return the first few of several equal problems, and the number of the rest."""
     found = list(problems)
     more = len(found) - _MAX_NAMED
     return found if more <= 0 else [*found[:_MAX_NAMED], f"… and {more} more cases with the same problem"]

@@ -1,8 +1,8 @@
 """Derive the verdicts of a run again from its recorded answers, and compare them with the recorded verdicts.
 
-A signature shows that a run has not changed since someone signed it. Regrading shows more: that the verdicts follow
-from the plan and the answers, whoever wrote them down. The engine scores the answers in a copy of the run, as `bakeoff
-rescore` does.
+A signature shows that a run has not changed since it was signed. Regrading also shows that the
+verdicts follow from the plan and the answers. The answers are scored in a copy of the run, as
+`bakeoff rescore` does.
 """
 
 import tempfile
@@ -41,7 +41,7 @@ class Regrading:
 
     @property
     def outcome(self) -> str:
-        """Return MATCH, DIVERGES or, if nothing diverges but something could not be derived, INCOMPLETE."""
+        """Return MATCH, DIVERGES or INCOMPLETE, if something could not be derived."""
         return "DIVERGES" if self.diverging else "INCOMPLETE" if self.underived else "MATCH"
 
 
@@ -51,8 +51,9 @@ async def regrade(folder: RunFolder, plan: Plan, resolved: ResolvedPlan | str, o
     Args:
         folder: The run. It is not changed.
         plan: Its plan.
-        resolved: The plan with everything that scores it, or the reason why it cannot be scored here.
-        options: How to run it. No model is asked to judge: judgements come from recordings, where there are any.
+        resolved: The plan with its scorers, or the reason why it cannot be scored here.
+        options: How to run it. No model is asked to judge: judgements come only from
+            recordings.
     """
     found = Regrading()
     records = {(record.case, record.subject, record.round): record for record in folder.latest_records(plan)}
@@ -95,7 +96,7 @@ async def _scored_again(
 
 
 def _contradiction(plan: Plan, trial: Trial, record: Record) -> Divergence | None:
-    """Return the part of a record that contradicts the plan or its own transcript; None if there is none."""
+    """Return the contradiction of a record with the plan or its own transcript, or None."""
     threshold = plan.threshold_of(trial.case)
     if record.threshold != threshold:
         return Divergence(_name(trial), f"threshold {record.threshold}", f"threshold {threshold}, by the plan")
@@ -107,9 +108,9 @@ def _contradiction(plan: Plan, trial: Trial, record: Record) -> Divergence | Non
 
 
 def _is_said(transcript: Transcript) -> bool:
-    """Return False if the answer is a text that none of the subject's own texts contains."""
+    """Return False if the final answer is a text that the subject never wrote."""
     meter = transcript.metadata.get("meter")
-    is_cut = isinstance(meter, dict) and bool(meter.keys() & {"dropped", "shortened"})  # it keeps so much, no more
+    is_cut = isinstance(meter, dict) and bool(meter.keys() & {"dropped", "shortened"})  # long texts are cut
     if is_cut or not isinstance(transcript.output, str) or not transcript.output.strip():
         return True
     said = [part.text for step in transcript.steps for part in step.parts if isinstance(part, Text)]
@@ -118,10 +119,10 @@ def _is_said(transcript: Transcript) -> bool:
 
 
 def _compare(name: str, recorded: Record, derived: Record, found: Regrading) -> None:
-    """Add the differences between the recorded and the derived scores of one trial to the findings."""
+    """Add the differences between the recorded and derived scores of a trial to the findings."""
     claimed = {score.name: score for score in recorded.scores}
     again = {score.name: score for score in derived.scores}
-    lost = {  # what could not be derived here: a judge without recordings, or a missing program
+    lost = {  # not derived, because a recording or a program is missing
         each: score.failure.message
         for each, score in again.items()
         if score.failure is not None and score.failure.kind in LOST
@@ -138,7 +139,7 @@ def _compare(name: str, recorded: Record, derived: Record, found: Regrading) -> 
 
 
 def _claim(score: Score | None) -> str:
-    """Return the facts of a score, without times and wording."""
+    """Return the parts of a score to compare, without times and wording."""
     if score is None:
         return "no score"
     if score.failure is not None:

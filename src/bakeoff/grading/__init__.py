@@ -1,6 +1,6 @@
-"""Grade answers by running hidden tests on them: what component suites and exercises share.
+"""Grade answers of component suites and exercises by running hidden tests on them.
 
-A case says in `Case.grading` how its tests run. Grading an answer takes these steps:
+`Case.grading` defines how the tests of a case run. Grading an answer takes these steps:
 
 1. `cases` picks the toolchain and runs the tests in a pristine folder with the answer over it.
 2. `references` runs the reference once in the same way, and keeps which tests it passes. `twins` finds their twins:
