@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class ImportedDoor(Door):
-    """Show where a run comes from, and refuse to run it."""
+    """The door that shows where a run was imported from, and refuses to run it again."""
 
     def registry(self, plan: "Plan", options: "RunOptions") -> NoReturn:  # noqa: ARG002 - the signature of a door
         raise UsageError(

@@ -25,7 +25,7 @@ class EvalDoor(Door):
     pages = True
 
     def registry(self, plan: Plan, options: RunOptions) -> Registry:  # noqa: ARG002 - the signature of all doors
-        """Add the subjects that are commands to the usual ones."""
+        """Return the usual registry with subjects that are commands."""
         return default_registry().with_subject("command", _command)
 
     def options(self, plan: Plan, options: RunOptions) -> RunOptions:

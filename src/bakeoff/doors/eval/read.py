@@ -79,7 +79,7 @@ def _rest_of(value: dict[str, JsonValue], wrong: set[str]) -> EvalConfig:
 
 
 class _SuiteReader:
-    """Read one configuration, and collect its problems besides those already known."""
+    """A reader of one configuration, which adds its problems to those already known."""
 
     def __init__(self, placed: PlacedYaml, config: EvalConfig, problems: Sequence[str] = ()) -> None:
         self.placed, self.config = placed, config
@@ -162,7 +162,7 @@ class _SuiteReader:
                     self.problems.append(f"{place}: {problem}")
 
     def _texts(self, entry: PromptEntry, key: Key) -> Iterator[tuple[str | None, str, str]]:
-        """Yield the name, text and place of each prompt that an entry stands for."""
+        """Yield the name, text and place of each prompt that an entry describes."""
         if entry.text is not None:
             place = self.placed.known((*key, "text"))
             like_a_path = entry.text.endswith(_PROMPT_SUFFIXES) and len(entry.text.split()) == 1
