@@ -111,7 +111,7 @@ class EvalItem(pytest.Function):
 
     @property
     def location(self) -> tuple[str, int | None, str]:
-        """Return pytest's location. The part that all rows share is computed only once."""
+        """Return pytest's location; compute the part that all rows share only once."""
         file, line, before = self.group.location
         return file, line, before + self.name
 
