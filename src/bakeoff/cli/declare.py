@@ -28,7 +28,7 @@ _Function = TypeVar("_Function", bound=Callable[..., int | None])
 
 @dataclass(slots=True)
 class _Declared:
-    """An option: the default value by which a field or parameter declares it."""
+    """The declaration of an option, used as the default of a field or parameter."""
 
     default: Any
     text: str

@@ -85,7 +85,7 @@ class Door:
         return DoorParts()
 
     def places(self, plan: "Plan") -> Mapping[str, tuple[str, int]]:  # noqa: ARG002
-        """Return the file and line of each case that has one, by case name."""
+        """Return the files and lines of cases by name, for cases whose place is known."""
         return {}
 
     def line_of(self, record: "Record") -> str | None:  # noqa: ARG002

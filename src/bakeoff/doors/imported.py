@@ -24,7 +24,7 @@ class ImportedDoor(Door):
         )
 
     def page_parts(self, run: "RunData") -> "DoorParts":
-        """Add a section with the source of the run."""
+        """Return a section with the source of the run."""
         from bakeoff.report.blocks import DoorParts, Facts, Section
 
         source = plan_source(run.plan)

@@ -19,7 +19,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,40}")
 
 
 def read_treatments(given: Sequence[str], *, single_files: bool = False) -> dict[str, dict[str, str]]:
-    """Read all values of `--with`, written as NAME=DIR; return each name's file texts by path.
+    """Read the values of `--with` (NAME=DIR); return the texts of files by path for each name.
 
     Raises an error for unusable files. With `single_files`, a file may replace the folder.
     """

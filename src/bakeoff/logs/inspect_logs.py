@@ -41,8 +41,8 @@ from bakeoff.plan import Case, SubjectSpec
 from bakeoff.record import NO_USAGE, Failure, Reasoning, Score, Step, Text, ToolCall, Transcript, Usage
 
 MAX_MEMBER_SIZE = 128 << 20
-_MAX_UNPACKED = 1 << 30  # bytes of all members together, or more for a large archive:
-_DENSEST = 1000  # the most times that members may be larger than the archive; only bombs reach that
+_MAX_UNPACKED = 1 << 30  # bytes of all members, or more if the archive is large
+_DENSEST = 1000  # members may be up to this many times larger than the archive; only bombs are more
 _ZSTANDARD = 93
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError, ValueError)
 _LOCAL_HEADER = struct.Struct("<4s22xHH")

@@ -259,7 +259,7 @@ def _counted(trial: LoggedTrial, wanted: tuple[str, ...]) -> tuple[Score, ...]:
 
 
 def _explained(score: Score) -> Score:
-    """Return a score; if its value could not be used, with the cause before the log's reason."""
+    """If the value of a score could not be used, add the cause to its reason."""
     if score.value is not None or score.failure is not None:
         return score
     because = _why_unscored(score.metadata.get("value"))

@@ -81,7 +81,7 @@ class LoggedUsage(LoggedObject):
 
 
 class LoggedTrial(FrozenModel):
-    """One trial of a log. None means unknown, or for `round` the next of this case and subject."""
+    """One trial of a log. None means unknown; for `round`, it means the next round."""
 
     case: Case
     subject: SubjectSpec

@@ -131,7 +131,7 @@ class ScorerReader:
             model, who = cls.options_model(), f"scorer {entry.kind!r}"
             try:
                 model.model_validate(options, context=who)
-            except ValidationError:  # build the good message only now, as looking up lines is slow
+            except ValidationError:  # only now, because looking up lines takes time
                 placed.part(place, options).read(model, context=who)
             # A function that was edited counts as another scorer.
             target = str(options.get("target"))
@@ -146,7 +146,7 @@ class ScorerReader:
         return None
 
     def _build(self, spec: ScorerSpec, placed: PlacedYaml, place: Key) -> None:
-        """Build a scorer to check it, which finds more problems than the model of its options."""
+        """Build a scorer, because that finds more problems than the model of its options."""
         if spec.digest not in self.built:
             scorer = self.built[spec.digest] = scorer_kinds()[spec.kind].build(spec)
             if isinstance(scorer, ModelJudge):

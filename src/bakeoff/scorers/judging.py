@@ -77,7 +77,7 @@ def choice_question(criteria: str, choices: Mapping[str, str], longest: int, pro
 
 
 class UnreadableVerdict(GraderError):
-    """The error that a judge's answer does not fit the schema."""
+    """The error raised if a judge's answer does not fit the schema."""
 
 
 def access_to(model: str, environment: Mapping[str, str]) -> ProviderAccess:

@@ -197,7 +197,7 @@ class ModelScorer(ConfigurableScorer):
 
     @cached_property
     def access(self) -> "ProviderAccess":
-        """Return the access to the judge's provider, from the environment at the time of the first use."""
+        """Return the access to the judge's provider, with the environment at the first use."""
         from bakeoff.scorers.judging import access_to
 
         environment = read_environment()
@@ -325,7 +325,7 @@ class AskingScorer(ModelScorer, ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class ListingScorer(AskingScorer):
-    """A scorer of the share of the judge's listed statements that hold; unscored if none are listed."""
+    """A scorer that has the judge list statements, and scores the share that holds, if there are any."""
 
     ITEMS: ClassVar[tuple[str, str, str]]  # the list, one of its items, what holds
 

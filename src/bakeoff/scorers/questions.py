@@ -239,7 +239,7 @@ class Rubric(AskingScorer):
         return cls(**{"criteria": found.criteria, "name": found.name, "show": found.show, **options})
 
     def instructions(self) -> str:
-        """Return the prompt with the criteria and their keys, which are simpler than names."""
+        """Return the prompt with the criteria and the keys by which the judge names them."""
         listed = "\n".join(f"{key}: {one.name}. {one.text}" for key, one in self._by_key().items())
         return super().instructions().replace("{criteria}", listed)
 

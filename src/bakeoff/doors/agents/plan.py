@@ -186,7 +186,7 @@ def build_prompt(
 ) -> str:
     """Return an agent's prompt: the task, the instructions, the environment, the user's additions.
 
-    `more_tests` mentions that hidden tests count, too; `types`, that type errors fail the answer.
+    With `more_tests`, it says that hidden tests count, too; with `types`, that type errors fail.
     """
     parts = [
         _BASE.format(

@@ -168,7 +168,7 @@ def _agent_error(agent: AgentRun) -> str | None:
 
 
 def _why_failed(grade: Grade) -> str:
-    """Return the reason for a failure: the run as a whole, else the types, else the first test."""
+    """Say why the grade failed: by the run as a whole, type errors, or the first failed test."""
     failure = grade.problem
     if not failure and (grade.failed or not grade.error):
         tests = grade.run.tests
@@ -206,7 +206,7 @@ def _output(run: TestRun, types: str | None) -> str:
 
 
 def tries_section(plan: Plan, records: Iterable[Record]) -> Section | None:
-    """Say how many trials each agent solved at each try; None if the plan allows one try only."""
+    """Show how many trials each agent solved with each try; None if the plan allows only one."""
     most = max((_tries_of(spec.options) for spec in plan.subjects), default=1)
     if most < 2:
         return None

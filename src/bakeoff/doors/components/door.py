@@ -111,7 +111,7 @@ class ComponentsDoor(Door):
 
 
 def _records_of_file(name: str, plan: Plan, records: Sequence[Record], result: "ComponentsResult") -> "RecordsInMemory":
-    """Return a reader of a result file's records, which are of one subject and round of the run."""
+    """Return a reader for the records in a result file: one subject in one round of the run."""
     from bakeoff.report.readers import Description, RecordsInMemory
 
     added = result.bakeoff

@@ -98,7 +98,7 @@ MAX_LENGTH = 500_000
 
 
 def component_tools(case: Case, resources: Mapping[str, Any], *, test_tool: bool) -> tuple[Tool, ...]:
-    """Return the tools of a case, by which models can test their work without seeing the tests."""
+    """Return the tools of a case, with which models test their work without seeing the tests."""
     graded = graded_case(case).shown  # the tools do not reveal hidden tests
 
     async def write(arguments: Mapping[str, JsonValue]) -> JsonValue:

@@ -29,7 +29,7 @@ _NOT_RUN = "is code, which is not run"
 
 @dataclass(frozen=True, slots=True)
 class Usual:
-    """The values and assertions of a test and its defaults. Assertions have a key and notes."""
+    """The values and assertions of a test, combined with its defaults."""
 
     vars: Mapping[str, Any] = field(default_factory=dict)
     asserted: "tuple[tuple[Key, Any, Notes], ...]" = ()
@@ -323,7 +323,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def _unnamed(case: PromptCase) -> PromptCase:
-    """Return a case of a test with its values in its name, because these differ between cases."""
+    """Add the values of a case to its name, because a test may have several cases."""
     told = ", ".join(str(value) for value in case.variables.values() if _is_plain(value))
     return replace(case, name=f"{case.name}: {told}" if case.name else None)
 

@@ -242,7 +242,7 @@ class _SuiteReader:
         return _case(entry, self.placed.problem(key, "").removesuffix(": "), own)
 
     def _of_row(self, row: DataRow, source: CaseEntry) -> PromptCase:
-        """Return the case of a row: known columns are keys of a case, all others are variables."""
+        """Turn a row into a case: known columns become its keys, all others its variables."""
         known = {name: value for name, value in row.values.items() if name in _OF_A_ROW and value not in (None, "")}
         more = {name: value for name, value in row.values.items() if name not in _OF_A_ROW}
         if isinstance(tags := known.get("tags"), str):

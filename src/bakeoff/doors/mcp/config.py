@@ -324,7 +324,7 @@ def _expanded(placed: PlacedYaml, environment: Mapping[str, str]) -> PlacedYaml:
 
 
 def _is_left(key: Key, value: str) -> bool:
-    """Return True if the variables of a text are expanded only when it is used, because it may contain a key."""
+    """Tell whether variables in a text are expanded only on use, because it may contain a key."""
     match key:
         case ("mcpServers", _, "url"):
             return value.startswith(("http://", "https://"))  # can be checked without its variables

@@ -48,7 +48,7 @@ def unknown_tools(suite: McpSuite, tools: Iterable[ServerTool], only: Container[
 
 
 def unknown_offers(suite: McpSuite, tools: Iterable[ServerTool], only: Container[int] | None = None) -> list[str]:
-    """Return a sentence for each offered tool that is unknown, and each expected one not offered."""
+    """Return a sentence for each unknown tool that is offered, and each expected one that is not."""
     known = {name for tool in tools for name in (tool.name, f"{tool.server}/{tool.name}")}
     found: list[str] = []
     for at, case in _selected(suite, only):
@@ -83,7 +83,7 @@ def impossible_calls(suite: McpSuite, tools: Iterable[ServerTool], only: Contain
 def destructive_calls(suite: McpSuite, tools: Iterable[ServerTool], only: Container[int] | None = None) -> list[str]:
     """Return a sentence for each expected call that would be executed though its tool may destroy something.
 
-    The author allows such calls with `executeTools: true` in a case, or `allowDestructive` in all.
+    Authors allow such calls by `executeTools: true` in a case, or `allowDestructive` for all.
     """
     config = suite.config
     if config.allowDestructive or config.mode == "agent":

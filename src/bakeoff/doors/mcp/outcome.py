@@ -71,7 +71,7 @@ class CallOutcome:
 
     @property
     def evidence(self) -> GateEvidence:
-        """Return the evidence for the suite's gate. It fails if undecided cells cannot change that.
+        """Return the evidence for the suite's gate, which fails if undecided cells cannot save it.
 
         Undecided cells that are allowed are left out.
         """
@@ -85,7 +85,7 @@ class CallOutcome:
         return decide_gate(self.evidence).state
 
     def by_case(self) -> Iterable[tuple[str, list[CellOutcome]]]:
-        """Return each case with its cells."""
+        """Return the cells of each case."""
         grouped: dict[str, list[CellOutcome]] = {}
         for cell in self.cells:
             grouped.setdefault(cell.case, []).append(cell)

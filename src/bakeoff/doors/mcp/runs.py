@@ -19,7 +19,7 @@ _MAX_RUNS = 50  # earlier runs to look through
 
 
 def last_two_runs(results: Path) -> tuple[Source, Source]:
-    """Return the newest run of an evaluation, after the previous run of the same configuration.
+    """Return the last two runs of the configuration that was run last; the newest comes second.
 
     If one of the two may be damaged, raise `UsageError` instead of using another run.
     """

@@ -234,7 +234,7 @@ def suite_parts(
     environment: Mapping[str, str],
     running: McpHub | None = None,
 ) -> SuiteParts:
-    """Return the servers and judges of a suite for its scorer of calls; use `running` servers."""
+    """Return the servers and judges of a suite for its scorer of calls; reuse `running` servers."""
     expected = [case.expected for case in plan.cases if isinstance(case.expected, dict)]
     graded = any(each.get("grading") is not None for each in expected)
     wanted = graded or any(each.get("results") is not None or each.get("execute") for each in expected)

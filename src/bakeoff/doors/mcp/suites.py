@@ -156,7 +156,7 @@ def _parts(suites: Sequence[McpSuite], request: EvaluationRequest) -> Iterator[t
 
 
 def _unmatched(suites: Sequence[McpSuite], request: EvaluationRequest, place: str) -> list[str]:
-    """Return a sentence for each model and case that no suite has."""
+    """Return a sentence for each requested model and case that no suite has."""
     models = {name for suite in suites for name in suite.config.modelsToTest}
     found = [
         f"--model {name!r} is not among modelsToTest of {place}{near_names(name, models)}"

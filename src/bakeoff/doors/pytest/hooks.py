@@ -356,7 +356,7 @@ class EvalHooks:
             print_verdict(terminal, self._ending)
 
     def _finish(self, session: pytest.Session, exitstatus: int) -> None:
-        """Cancel unreported cases before fixtures end, also after -x or Ctrl-C; then judge."""
+        """Cancel unreported cases before fixtures are torn down, and then judge the session."""
         if _SESSION_MODULE in sys.modules:
             from bakeoff.doors.pytest.session import close_session
 
@@ -396,7 +396,7 @@ class EvalHooks:
         return bool(session.shouldfail or session.shouldstop) or exitstatus not in _ENDED or self._incomplete
 
     def _end(self, session: pytest.Session, exitstatus: int) -> None:
-        """Judge gates and write files, whatever stopped the session, and set its exit code."""
+        """Judge gates, write files and set the exit code, even if the session was stopped."""
         from bakeoff.doors.pytest.ending import end
         from bakeoff.report.suites.numbers import SuiteTallies
 

@@ -140,7 +140,7 @@ def add_unfinished(item: pytest.Item, error: BaseException | None = None) -> str
 
     Args:
         item: The test, at its end.
-        error: What it raised.
+        error: The error that the test raised.
     """
     gathered, sentences = gathering(item.config), []
     raised = "" if error is None else f"; the test raised {type(error).__name__}: {error}"

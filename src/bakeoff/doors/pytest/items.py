@@ -43,7 +43,7 @@ class EvalItem(pytest.Function):
     def runtest(self) -> None:
         """Wait for the case, which may be finished already, and report its outcome.
 
-        Raise EvalFailed for a score that is too low, or what the task raised; skip a case that decides nothing.
+        Raises EvalFailed for a low score, or the error of the task; skips a case that is not needed.
         """
         row = self.row
         gathering(self.config).begin(self.nodeid)

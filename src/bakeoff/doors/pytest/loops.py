@@ -1,4 +1,4 @@
-"""Run event loops beside others: for a moment, in a thread, or the loop of async fixtures.
+"""Run event loops: for a moment, in a separate thread, or on the loop of async fixtures.
 
 The cases of an async suite must run on the loop of its async fixtures. pytest-asyncio has a runner for each scope, and
 anyio one for each backend. Both run their loops in pytest's thread while pytest waits, so that cases which run side by

@@ -183,7 +183,7 @@ class _EvalRunner(TrialRunner):
         return record.model_copy(update={"threshold": rule.threshold})
 
     async def _problem_of(self, name: str, hook: Callable[..., Any] | None, *arguments: Any) -> str | None:
-        """Call a user's hook within the time limit of a case. Return its problem, or None."""
+        """Call a user's hook within the time limit of a case. Return a sentence if it fails."""
         if hook is None:
             return None
         clock = Clock(self.settings.timeout)
@@ -203,7 +203,7 @@ async def _with_context(hook: Callable[..., Any], *arguments: Any) -> Context:
 
 
 def _adopt(context: Context) -> None:
-    """Set the context variables that a hook has set, such as the tenant of a case, here, too."""
+    """Copy the context variables that a hook has set, such as a tenant, into this context."""
     here = copy_context()
     for variable, value in context.items():
         if variable not in here or here[variable] is not value:

@@ -26,7 +26,7 @@ _OF_THE_RULE = ("threshold", "gate", "null_as_zero")  # options that say when a 
 
 
 class SettingOptions(TypedDict, total=False):
-    """The options for running a suite, and for passing its cases. `eval_suite` describes them."""
+    """The options for how a suite runs and when its cases pass. `eval_suite` describes them."""
 
     threshold: float | None
     gate: Gate
@@ -85,7 +85,7 @@ _RULES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
 
 
 def settings_of(name: str, **options: Unpack[SettingOptions]) -> Settings:
-    """Return the settings of the suite with this name, or raise one UsageError with all that is wrong."""
+    """Return the settings of a suite, or raise one UsageError that lists all problems."""
     given: dict[str, Any] = {**options}
     rules = ((option, *rule) for option, rule in _RULES.items() if option in given)
     problems = [f"{option} {given[option]!r} {why}" for option, is_right, why in rules if not is_right(given[option])]

@@ -165,7 +165,7 @@ def final_prompt(prompt: str, calls: Sequence[Call], executed: Sequence[Executed
 
 @dataclass(frozen=True, slots=True)
 class SuiteParts:
-    """The parts that only the door of a suite has: rules for turns, servers and judges."""
+    """The parts of a suite that only its door knows: rules for turns, servers and judges."""
 
     rules: TurnRules
     hub: "McpHub | None" = None  # executes the calls; None if no case needs that

@@ -148,7 +148,7 @@ def _identity(result: AgentsResult) -> tuple[str, str | None, str]:
 
 
 def _keys(results: Iterable[AgentsResult]) -> dict[tuple[str, str | None, str], str]:
-    """Return a key for each agent, model and provider. It contains the provider only where keys would collide."""
+    """Return a key for each agent, model and provider. It contains the provider only if keys would collide."""
     short = {
         (agent, model, provider): f"{safe_name(agent)}-{safe_name(model or 'default')}"
         for agent, model, provider in map(_identity, results)

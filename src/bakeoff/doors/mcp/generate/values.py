@@ -47,7 +47,7 @@ class Maker:
     def parameters(
         self, optional: Sequence[str] = (), fixed: Mapping[str, JsonValue] | None = None
     ) -> dict[str, GeneratedValue]:
-        """Return a value, unless it is `fixed`, for each required and these optional parameters."""
+        """Return values for the required and some optional parameters; `fixed` ones are given."""
         self._used = []
         parts, required = _properties(self._resolved(self._root))
         wanted = [*(required or []), *optional]
@@ -86,7 +86,7 @@ class Maker:
         return {**found, **self._resolved(real[0])} if len(real) == 1 else found
 
     def _unusual(self, schema: JsonValue, name: str) -> GeneratedValue:
-        """Return a value other than the default if possible, because only that shows understanding of the parameter."""
+        """Return a value other than the default, if possible, so that calls show understanding."""
         if not isinstance(schema, dict) or schema.get("default") is None:
             return self.checked(schema, name)
         default = schema["default"]

@@ -135,7 +135,7 @@ def common_prefixes(tools: Sequence[ServerTool]) -> frozenset[str]:
 
 @cache
 def _verbs() -> Mapping[str, str]:
-    """Return the opening of requests by verb."""
+    """Return the opening of a request for each verb."""
     return {word: opening for opening, listed in wording()["verbs"].items() for word in listed.split()}
 
 
