@@ -159,8 +159,7 @@ def subcommands(command: Any) -> dict[str, Any]:
 def group_of(text: str = "", example: str = "", **settings: Any) -> typer.Typer:
     """Return a group of commands with its help and an example.
 
-    Omit the help if the commands belong to another group, or if the docstring of a callback is the
-    help.
+    Omit the help if the commands belong to another group, or if a callback has a docstring.
     """
     if text:
         settings |= {"help": text, "short_help": first_sentence(text)}

@@ -64,10 +64,7 @@ Moment: TypeAlias = Annotated[str, Field(max_length=60), AfterValidator(_check_m
 
 
 class HiddenTests(CamelObject):
-    """The number of passed tests that a subject saw, and of passed tests hidden from it.
-
-    Scores are shares of passed tests.
-    """
+    """The passed tests that a subject saw, and those hidden from it, as numbers and shares."""
 
     visible_passed: NonNegativeInt
     visible_total: NonNegativeInt

@@ -21,9 +21,8 @@ _MIN_SECRET_LENGTH = 8  # characters; a shorter text is not taken for a value of
 def scorer_digest(scorer: Any) -> str:
     """Return a digest of what a scorer does. Comments, formatting and docstrings do not change it.
 
-    Our scorers and those of libraries count by name and options; functions and classes of the user
-    by their compiled code, including the functions and constants that it uses by name. Other minor
-    versions of Python compile different code.
+    Our scorers and those of libraries count by name and options; the user's functions and classes by
+    compiled code, with all that it uses by name. Minor versions of Python compile different code.
     """
     return fingerprint(_described(scorer, frozenset()))[:16]
 

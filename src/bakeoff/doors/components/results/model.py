@@ -1,9 +1,8 @@
 """The model of a result file, with the field names of the format, and its steps as parts of transcripts.
 
-An object is written with exactly the fields with which it was created, so that imported objects do
-not change. Objects that bakeoff creates (`known`) omit fields without a value, except for the few
-that the format writes as null. Fields that the models do not have are ignored when a file is read.
-The fields that bakeoff adds to the format are under the key `bakeoff`.
+Objects are written with the fields with which they were created, so that imported ones do not
+change. Objects that bakeoff creates (`known`) omit empty fields, except for the few that the format
+writes as null. Unknown fields are ignored. The key `bakeoff` has the additions to the format.
 """
 
 import json
@@ -198,9 +197,7 @@ class Verification(FileObject):
 
     @property
     def value(self) -> float:
-        """Return the share of passed tests. An error outside of the tests counts as a failed test.
-
-        So the share is below 1 if the component failed, even if every test passed."""
+        """Return the share of passed tests; an error outside of them counts as a failed test."""
         if self.validation_failed:  # some files say `passed` besides
             return 0.0
         if self.passed:
