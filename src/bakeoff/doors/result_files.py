@@ -102,7 +102,7 @@ def read_limited(path: Path) -> bytes:
 
 
 def unreadable(source: str, error: ValidationError, skip: tuple[int | str, ...] = ()) -> RunFolderError:
-    """Return the error for a file that does not fit its model; leave out `skip` from its place."""
+    """Return the error for a file that does not fit its model, without `skip` in front of the place."""
     first = error.errors(include_url=False)[0]
     where = first["loc"][len(skip) :] if first["loc"][: len(skip)] == skip else first["loc"]
     place = "".join(f"[{part}]" if isinstance(part, int) else f".{visible(part, 60)}" for part in where)

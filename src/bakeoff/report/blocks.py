@@ -103,7 +103,7 @@ Value = Datum | Quote | str | int | float | None
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table. Narrow terminals omit columns by `drop`, highest first, but never 0."""
+    """A column of a table. Narrow terminals omit columns with a high `drop` first; 0 means never."""
 
     title: str
     align: Align = "start"

@@ -97,7 +97,7 @@ def _last_line(done: CommandResult) -> str:
 
 
 def _output(done: CommandResult) -> str:
-    """Return both streams, with a mark at a cut, so that even the rest of a cut key is redacted."""
+    """Return both streams, with marks where they were cut, so that cut keys are redacted, too."""
     cut = CUT if done.stop == "output" else ""
     texts = [stream.decode(errors="replace") for stream in (done.stdout, done.stderr) if stream]
     return "".join(text + cut for text in texts)

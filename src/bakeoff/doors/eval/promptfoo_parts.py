@@ -70,7 +70,7 @@ class Assertions:
         *,
         mean: bool,
     ) -> tuple[ScorerSpec, ...] | None:
-        """Return the scorers of a case; None leaves it out. Without assertions, any answer passes.
+        """Return the scorers of a case, or None to leave it out. Without assertions, any answer passes.
 
         With `mean`, the test has a threshold for the mean of all its assertions.
         """

@@ -319,7 +319,7 @@ class EvalHooks:
         self._writer.add(outcome, earlier=earlier)
 
     def _count(self, outcome: "EvalOutcome") -> None:
-        """Count an outcome now, because reading it back later would take time."""
+        """Count an outcome at once, because reading it again later would be slow."""
         if self._tallies is None:
             from bakeoff.report.suites.numbers import SuiteTallies
 

@@ -123,7 +123,7 @@ class RunWriter:
             self.problem = self.problem or str(error)
 
     def _delete_old_runs(self) -> None:
-        """Delete all but the last runs of pytest; keep labelled and signed ones."""
+        """Delete old runs of pytest, except for labelled and signed ones."""
         for run in [run for run in run_folders(self._results) if _OURS.search(run.name)][:-MAX_KEPT]:
             with suppress(RunFolderError, OSError):  # another session may be deleting it, and a damaged one stays
                 if not run.is_being_written() and run.read_plan().door == EMPTY_PLAN.door:

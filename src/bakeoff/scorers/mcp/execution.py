@@ -151,7 +151,7 @@ def expected_text(expected: JsonValue) -> str | None:
 
 
 async def _result_problems(expected: JsonValue, result: ExecutedCall) -> list[str]:
-    """Return the differences to the most probable reading of a result, or none if any reading matches."""
+    """Return the differences from the most probable reading of a result; none if any reading fits."""
     if isinstance(expected, str):
         found = expected in result.text or expected in text_of(result.structured)
         return [] if found else [f"{expected!r} is not in {result.text[:200]!r}"]
