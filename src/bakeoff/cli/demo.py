@@ -1,6 +1,6 @@
-"""Implement `bakeoff demo`: run a part of every door with the embedded model, `oracle` and `nop`, then write one page.
+"""Implement `bakeoff demo`: try every door with an embedded model and controls; write one page.
 
-Each part is a command that people could type themselves. It is printed, and runs in a process of its own.
+Each part is a command that people could type themselves. It is printed, and runs in its own process.
 """
 
 import asyncio

@@ -135,7 +135,7 @@ class SelectionFlags(Flags):
     )
 
     def applied(self, plan: "Plan", *, largest: int = 0) -> "Plan":
-        """Return the plan as these options require: to be run until decided, and only one shard.
+        """Apply these options to a plan: run it until it is decided, or run only one shard.
 
         See `Plan.take_shard` for `largest`.
         """

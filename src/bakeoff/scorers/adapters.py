@@ -172,7 +172,7 @@ class DeepEvalMetric:
 
 
 async def _measured(metric: Any, test_case: Any) -> Any:
-    """Measure asynchronously if the metric can, else in a thread. Custom metrics may implement only one of the two."""
+    """Measure asynchronously if the metric supports it, or else in a thread."""
     if getattr(metric, "async_mode", True):
         try:
             return await metric.a_measure(test_case, **_quiet(metric.a_measure))
@@ -225,7 +225,7 @@ def _tool(made_as: Any, wanted: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class AutoevalsScorer:
-    """Wraps an autoevals scorer, which gets the output, the expected value, and the rest of the row by name."""
+    """Wraps an autoevals scorer, which gets the output, the expected value and the rest of the row."""
 
     scorer: Any
 
@@ -293,7 +293,7 @@ class Function(ConfigurableScorer):
         return FunctionScorerOptions
 
     def __post_init__(self) -> None:
-        """Check nothing: in Python, a function is given instead of the options of a plan."""
+        """Check nothing, because in Python a function replaces the options of a plan."""
 
     async def __call__(self, given: ScoreInput) -> Scored:
         # In a task of its own: a function may cancel its task, and this one has a trial to finish.

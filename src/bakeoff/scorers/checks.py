@@ -1,4 +1,4 @@
-"""Check an output by conditions that hold or do not hold: `checks`, with a weight for each."""
+"""Check whether an output meets conditions, each with a weight: `checks`."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -188,7 +188,7 @@ def _levenshtein(output: str, check: Check) -> str | None:
 
 
 def is_within(one: str, other: str, most: int) -> bool:
-    """Tell whether this many insertions, deletions and replacements suffice to turn one text into the other."""
+    """Tell whether the edit distance between two texts is at most `most`."""
     if abs(len(one) - len(other)) > most:
         return False
     before = dict(enumerate(range(min(len(other), most) + 1)))  # edits by column, near the diagonal only

@@ -16,7 +16,7 @@ _NO_OPTIONS = ("name", "only_recordings", "suite")  # fields that a plan sets in
 
 
 class ConfigurableScorer:
-    """Adds `from_spec` to a scorer's dataclass, and checks the fields of every object against their types."""
+    """A base class of scorers' dataclasses, which adds `from_spec` and checks the types of fields."""
 
     __slots__ = ()
     name: str
@@ -54,7 +54,7 @@ def _options_model(cls: type[Any]) -> type[FrozenModel]:
 
 
 class ComparingScorer(ConfigurableScorer):
-    """Scores cases that have an expected output, by `compare`."""
+    """A base class of scorers that compare the output with the expected output of a case."""
 
     __slots__ = ()
 
@@ -68,7 +68,7 @@ class ComparingScorer(ConfigurableScorer):
         return await self.compare(given)
 
     async def compare(self, given: ScoreInput) -> Score:
-        """Score an output. It is called only where the case has an expected output."""
+        """Score an output. Called only if the case has an expected output."""
         raise NotImplementedError
 
 

@@ -53,7 +53,7 @@ _NEEDS_HIDDEN_FILES = "command"
 
 
 def kinds_for_files() -> dict[str, ScorerKind]:
-    """Return the kinds of scorers that a file may name: all but `command`, since its cases have no hidden files."""
+    """Return the scorers that a file may name: all but `command`, which needs hidden files."""
     return {kind: known for kind, known in scorer_kinds().items() if kind != _NEEDS_HIDDEN_FILES}
 
 
@@ -73,7 +73,7 @@ _SMALL_JUDGE = (
 
 
 class ScorerReader:
-    """Read the scorers of one file. Each distinct scorer is built once; problems are added to a list."""
+    """A reader of the scorers of one file. Equal scorers are built once; problems are listed."""
 
     def __init__(self, judge: str | None, models: list[str], problems: list[str]) -> None:
         self.built: dict[str, Scorer] = {}
@@ -83,7 +83,7 @@ class ScorerReader:
     def read(
         self, entries: tuple[ScorerEntry, ...], placed: PlacedYaml, key: Key, *, is_data: bool = False
     ) -> tuple[ScorerSpec, ...]:
-        """Return the specs of the scorers at a key, which holds a list or a single one.
+        """Return the specs of the scorers at a key: one scorer or a list of them.
 
         Scorers in data (`is_data`) must not name code or models, because nobody reviews every row before it is used.
         """
@@ -131,9 +131,9 @@ class ScorerReader:
             model, who = cls.options_model(), f"scorer {entry.kind!r}"
             try:
                 model.model_validate(options, context=who)
-            except ValidationError:  # only now, because lines are looked up among all of the file
+            except ValidationError:  # only now, because looking up lines takes time
                 placed.part(place, options).read(model, context=who)
-            # An edited function is another scorer.
+            # A function that was edited counts as another scorer.
             target = str(options.get("target"))
             revision = revision_of(import_target(target, "the scorer")) if entry.kind == "function" else ""
             spec = ScorerSpec(kind=entry.kind, name=entry.name, options=spec_options, revision=revision)
@@ -146,7 +146,7 @@ class ScorerReader:
         return None
 
     def _build(self, spec: ScorerSpec, placed: PlacedYaml, place: Key) -> None:
-        """Build a scorer, which checks more than the model of its options can."""
+        """Build a scorer, because that finds more problems than the model of its options."""
         if spec.digest not in self.built:
             scorer = self.built[spec.digest] = scorer_kinds()[spec.kind].build(spec)
             if isinstance(scorer, ModelJudge):

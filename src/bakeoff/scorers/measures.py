@@ -37,7 +37,7 @@ class Latency(ConfigurableScorer):
 @scorer("cost", main="max_usd")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost(ConfigurableScorer):
-    """Scores 1 when the attempt cost at most `max_usd`; unscored where the cost is unknown."""
+    """Scores 1 when the attempt cost at most `max_usd`; unscored if the cost is unknown."""
 
     max_usd: NonNegativeFloat
     name: str = "cost"
@@ -90,8 +90,8 @@ def _collected(given: ScoreInput) -> dict[str, Any]:
 class Spans(ConfigurableScorer):
     """Scores 1 when the spans that the application made for a case meet the requirements.
 
-    `calls_of` says, by name or pattern such as `execute_tool *`, how many spans there must be, or the least and the
-    most. A case without any span is a `grader` error, unless `max_spans` is 0.
+    `calls_of` maps names or patterns, such as `execute_tool *`, to the number of spans, or to a
+    minimum and a maximum. A case without any span is a `grader` error, unless `max_spans` is 0.
     """
 
     calls_of: Mapping[str, NonNegativeInt | tuple[NonNegativeInt, NonNegativeInt]] | None = None

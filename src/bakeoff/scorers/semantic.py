@@ -97,7 +97,7 @@ class Semantic(ComparingScorer):
 
 
 def cosine_of(one: Sequence[float], other: Sequence[float]) -> float:
-    """Return the cosine of the angle between two vectors: 1 where they have the same direction."""
+    """Return the cosine of the angle between two vectors: 1 if they have the same direction."""
     lengths = math.hypot(*one) * math.hypot(*other)
     return math.fsum(a * b for a, b in zip(one, other, strict=True)) / lengths if lengths else 0.0
 

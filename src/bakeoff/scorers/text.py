@@ -96,7 +96,7 @@ class _TextScorer(ComparingScorer):
     strip: bool = True
 
     def normal(self, value: Any) -> str:
-        """Return a value as the text that is compared: without outer white space and case, if the options say so."""
+        """Return a value as text to compare; options remove outer white space and case."""
         text = as_text(value)
         text = text.strip() if self.strip else text
         return text.casefold() if self.ignore_case else text

@@ -81,7 +81,7 @@ def shown(value: object) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Return an expected Python value as JSON data. Patterns, functions and unknown objects stay as they are."""
+    """Return an expected Python value as JSON data, keeping patterns, functions and other objects."""
     if isinstance(value, _AS_JSON) or (dataclasses.is_dataclass(value) and not isinstance(value, type)):
         return to_jsonable_python(value, fallback=repr)
     if isinstance(value, Decimal):
@@ -103,7 +103,7 @@ class ValueComparison:
     slow: set[str] = field(default_factory=set)  # patterns that took longer; they are not searched for again
 
     def difference(self, expected: Any, actual: Any, place: str = "$") -> str | None:
-        """Describe where the actual value differs from the expected one, which is `plain`; None if they match."""
+        """Say where the actual value differs from the expected `plain` one; None if they match."""
         if callable(self.match):
             return _refusal(self.match, place, actual, expected, actual)
         return self._difference(expected, actual, place)
@@ -203,7 +203,7 @@ class ValueComparison:
 
 
 def comparison_of(who: str, match: Match, fuzzy: Tolerances) -> ValueComparison:
-    """Return the comparison that the options of a scorer ask for, or raise UsageError if they are invalid."""
+    """Return the comparison by the options of a scorer. Raises UsageError if they are invalid."""
     if not callable(match) and match not in ("strict", "fuzzy"):
         raise UsageError(f'{who}: {match!r} is not a way to compare: write "strict", "fuzzy", or give a function')
     if match == "fuzzy":
@@ -254,7 +254,7 @@ Table = Sequence[Sequence[bool]]
 
 
 def most_pairs(fits: Table) -> list[int | None]:
-    """Return the column of each row, so that as many rows as possible have a column of their own."""
+    """Pair rows with columns, as many as possible; return the column of each row."""
     greedy: list[int | None] = []
     taken: set[int | None] = set()
     for row in fits:
@@ -301,7 +301,7 @@ JsonWay = Annotated[Literal["equal", "subset", "strict", "fuzzy"] | Callable[[An
 class JsonMatch(ComparingScorer):
     """Scores 1 when the output is the expected JSON.
 
-    `equal` (or `strict`) allows no difference, `subset` allows additional fields, `fuzzy` allows what `Fuzzy` lists.
+    `equal` (or `strict`) allows no difference, `subset` additional fields, `fuzzy` those of `Fuzzy`.
     """
 
     match: JsonWay = "equal"
@@ -389,14 +389,14 @@ class StructuredOutput(ComparingScorer):
 
 
 def share(matched: int, expected: int, extras: int, *, require_all: bool) -> float:
-    """Return the score for missing and superfluous parts. All scorers share this rule."""
+    """Return the score for missing and superfluous parts, by a rule that all scorers share."""
     if matched == expected and not extras:
         return 1.0
     return 0.0 if require_all or not expected else matched / (expected + extras)
 
 
 def read_json(output: JsonValue) -> tuple[JsonValue, bool]:
-    """Return the output as JSON, and whether it was taken out of a code fence."""
+    """Return the output as JSON, and whether it was in a code fence."""
     if not isinstance(output, str):
         return output, False
     opening = _FENCE.search(output)

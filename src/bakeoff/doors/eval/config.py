@@ -96,7 +96,7 @@ class PromptEntry(_OneOf):
 
 
 class SubjectEntry(_OneOf):
-    """Name a subject: a model, a command, a function, a script or a control. A text alone is a model or a control."""
+    """A subject: a model, command, function, script or control. A text names a model or control."""
 
     one_of = KINDS
 
@@ -332,7 +332,7 @@ def config_schema() -> dict[str, Any]:
 
 
 def scorer_shape() -> dict[str, Any]:
-    """Return the shapes of a scorer: a kind, or a kind with its options."""
+    """Return the JSON Schema of a scorer: a kind, or a kind with its options."""
     properties: dict[str, Any] = {"name": {"type": "string", "description": "tells two of one kind apart"}}
     kinds = kinds_for_files()
     for kind, known in kinds.items():
@@ -350,7 +350,7 @@ def scorer_shape() -> dict[str, Any]:
 
 
 def _field_shapes(model: type[BaseModel]) -> dict[str, Any]:
-    """Return the shape of each option; an option whose type has no schema, such as a function, may be anything."""
+    """Return the schema of each option. Options that have none, such as functions, allow anything."""
     try:
         shapes = model.model_json_schema()["properties"]
     except PydanticInvalidForJsonSchema:

@@ -79,7 +79,7 @@ def _rest_of(value: dict[str, JsonValue], wrong: set[str]) -> EvalConfig:
 
 
 class _SuiteReader:
-    """Read one configuration, and collect its problems besides those already known."""
+    """A reader of one configuration, which adds its problems to those already known."""
 
     def __init__(self, placed: PlacedYaml, config: EvalConfig, problems: Sequence[str] = ()) -> None:
         self.placed, self.config = placed, config
@@ -162,7 +162,7 @@ class _SuiteReader:
                     self.problems.append(f"{place}: {problem}")
 
     def _texts(self, entry: PromptEntry, key: Key) -> Iterator[tuple[str | None, str, str]]:
-        """Yield the name, text and place of each prompt that an entry stands for."""
+        """Yield the name, text and place of each prompt that an entry describes."""
         if entry.text is not None:
             place = self.placed.known((*key, "text"))
             like_a_path = entry.text.endswith(_PROMPT_SUFFIXES) and len(entry.text.split()) == 1
@@ -242,7 +242,7 @@ class _SuiteReader:
         return _case(entry, self.placed.problem(key, "").removesuffix(": "), own)
 
     def _of_row(self, row: DataRow, source: CaseEntry) -> PromptCase:
-        """Return the case of a row: known columns are keys of a case, all others are variables."""
+        """Turn a row into a case: known columns become its keys, all others its variables."""
         known = {name: value for name, value in row.values.items() if name in _OF_A_ROW and value not in (None, "")}
         more = {name: value for name, value in row.values.items() if name not in _OF_A_ROW}
         if isinstance(tags := known.get("tags"), str):

@@ -22,7 +22,7 @@ def prompt_section(
     groups: dict[str, list[str]] = {prompt: [] for prompt in settings.prompts}
     for case in plan.cases:
         groups[case.tags.get(PROMPT_TAG, "")].append(case.id)
-    # A case is paired with itself under another prompt by its name in the file.
+    # Cases with the same name in the file but different prompts form a pair.
     named = {prompt: {settings.names.get(case, case): case for case in cases} for prompt, cases in groups.items()}
     spent = _costs(plan, records)
     rows = tuple(

@@ -75,8 +75,8 @@ def find_configs(path: Path | None) -> tuple[Path, ...]:
 def find_suites(path: Path | None) -> tuple[Path, ...]:
     """Return the files to evaluate.
 
-    Without a path, these are all suites below the current folder, or else the nearest configuration above. A path that
-    does not exist selects all suites below the current folder with this text in the name of their file or folder.
+    Without a path, these are all suites below the current folder, or else the nearest configuration
+    above. A missing path selects all suites with this text in the name of their file or folder.
     """
     if path is None:
         return tuple(_suites_below(Path())) or find_configs(None)
@@ -116,7 +116,7 @@ class ReadSuites:
 def read_suites(request: EvaluationRequest, options: RunOptions, given: McpSuite | None = None) -> ReadSuites:
     """Read every suite that was asked for, and check files, models and keys, before anything is called.
 
-    `given` is a suite that is read already, instead of files. Raise one error for all problems if no suite is left.
+    `given` is a suite that replaces the files. Raises one error if no suite is left.
     """
     files = find_suites(request.path) if given is None else (given.file,)
     suites: list[McpSuite] = [] if given is None else [given]
@@ -156,7 +156,7 @@ def _parts(suites: Sequence[McpSuite], request: EvaluationRequest) -> Iterator[t
 
 
 def _unmatched(suites: Sequence[McpSuite], request: EvaluationRequest, place: str) -> list[str]:
-    """Return a sentence for each model and case that no suite has."""
+    """Return a sentence for each requested model and case that no suite has."""
     models = {name for suite in suites for name in suite.config.modelsToTest}
     found = [
         f"--model {name!r} is not among modelsToTest of {place}{near_names(name, models)}"

@@ -1,9 +1,8 @@
 """Gather the outcomes of a session in the process that reports: the controller under xdist, otherwise the only one.
 
-A process that runs items adds outcomes under the node id of their test, and `pytest_runtest_logreport` takes them from
-there, so that a test that is run again counts once. A worker sends them to the controller as JSON on the report.
-
-Reports call these inside or after any hook that is given a report:
+A process that runs items adds outcomes under the node id of their test. `pytest_runtest_logreport`
+takes them from there, so that a repeated test counts once. A worker sends them to the controller as
+JSON on the report. Use these in or after any hook that is given a report:
 
     gathering(config).outcomes    every outcome so far, in the order in which pytest reported them; none on a worker
     gathering(config).of(report)  those of the report that is being logged (also in `pytest_report_teststatus`)
@@ -33,16 +32,16 @@ FOR_PYTEST = (pytest.skip.Exception, pytest.xfail.Exception, pytest.exit.Excepti
 
 
 class NotNeeded(Skipped):
-    """Skip a case because all of its comparisons are decided."""
+    """The skip of a case because all of its comparisons are decided."""
 
 
 FINAL = ("passed", "failed", "skipped")  # rerunfailures has another word for a try that does not count
 
 
 class Outcomes:
-    """Hold outcomes in the order added, as compressed JSON, which takes a fraction of the memory of objects.
+    """Outcomes in the order added, as compressed JSON, which takes much less memory than objects.
 
-    Each is parsed when it is asked for, so iterate once rather than often.
+    Iterating parses them again, so iterate once rather than often.
     """
 
     def __init__(self) -> None:
@@ -93,7 +92,7 @@ class GatheredEvals:
         return nodeid in self._made
 
     def seconds(self, nodeid: str, otherwise: float) -> float:
-        """Return the seconds that the task of a test took, which may differ much from pytest's wait for it."""
+        """Return the seconds that a test's task took, not how long pytest waited for it."""
         made = self._made.get(nodeid, ())
         return sum(outcome.seconds for outcome in made) if any(outcome.records for outcome in made) else otherwise
 
@@ -125,7 +124,7 @@ def gathering(config: pytest.Config) -> GatheredEvals:
 
 
 class EvalFailed(AssertionError):
-    """Fail the test of an eval whose score is too low, or that could not be scored. The message has all details."""
+    """The failure of a test whose eval has too low a score or none. The message has all details."""
 
     def __init__(self, outcome: "EvalOutcome", width: int = 80) -> None:
         from bakeoff.report.suites.outcome_lines import failure_line, failure_text
@@ -139,9 +138,9 @@ def report(config: pytest.Config, outcome: "EvalOutcome", errors: "Mapping[int, 
     """Add an outcome to the reports. If the eval failed, raise the error of its task, or else EvalFailed.
 
     Args:
-        config: of the session.
-        outcome: of a case, or of an eval inside of a test.
-        errors: what the task raised, by round.
+        config: the configuration of the session.
+        outcome: the outcome of a case, or of an eval inside of a test.
+        errors: the errors that the task raised, by round.
     """
     __tracebackhide__ = True
     gathering(config).add(outcome.nodeid, outcome)

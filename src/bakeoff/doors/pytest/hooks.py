@@ -53,10 +53,10 @@ _ENDED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_T
 
 
 class EvalHooks:
-    """Keep, count and print evals while tests run; at the end, judge gates, write files and print the summary.
+    """Hooks that keep, count and print evals, then judge gates, write files and print the summary.
 
-    Under xdist, the workers run the evals and send their outcomes with the reports, and the controller does the rest.
-    Creating the object reads the options, and raises pytest.UsageError for what cannot work.
+    Under xdist, the workers run the evals and send their outcomes with the reports, and the
+    controller does the rest. Creating the object raises pytest.UsageError for invalid options.
     """
 
     def __init__(self, config: pytest.Config) -> None:
@@ -89,7 +89,7 @@ class EvalHooks:
         self._forgiven = 0  # tests that failed by their scores alone, which the pass rate allows
 
     def pytest_sessionstart(self, session: pytest.Session) -> None:
-        """Remove the results of an earlier session, so that they cannot be mistaken for this one's if it dies."""
+        """Remove the results of an earlier session, in case this one ends without writing any."""
         option = session.config.option
         if self._is_worker or option.collectonly:
             return
@@ -103,7 +103,7 @@ class EvalHooks:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
-        """Give each worker of xdist the files for what it collects and, if there is a limit, for its spending."""
+        """Give each xdist worker the files for its collected evals and its limited spending."""
         node.workerinput[TERMINAL_WIDTH] = self._config.get_terminal_writer().fullwidth
         if self._folder is None:
             from bakeoff._kernel.temporary import temporary_folder
@@ -198,7 +198,7 @@ class EvalHooks:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> "Generator[None]":
-        """Fail a test that left an eval unfinished, whichever plugin runs it. That eval is undecided."""
+        """Fail a test that left an eval unfinished, whichever plugin runs it."""
         if CALLED not in item.stash:
             return (yield)
         from bakeoff.doors.pytest.in_tests import add_unfinished
@@ -214,9 +214,9 @@ class EvalHooks:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> None:
-        """Add what a test has logged, or the eval that an error kept from running, before the report is made.
+        """Before the report is made, add the eval that the test logged, or that an error prevented.
 
-        The time of a case is that of its task, however long pytest waited for it.
+        The time of a case is the time of its task, however long pytest waited for it.
         """
         if call.when == "call" and not hasattr(item, "group") and LOGGED in item.stash:
             from bakeoff.doors.pytest.in_tests import add_logged
@@ -228,7 +228,7 @@ class EvalHooks:
             self._note_lost(item, call)
 
     def _note_lost(self, item: pytest.Item, call: pytest.CallInfo[None]) -> None:
-        """Add the outcome of an eval that did not run: its test failed or was skipped before, or never called it."""
+        """Add the outcome of an eval whose test failed or was skipped first, or never called it."""
         if call.when == "teardown" or not (has_eval(item) or LOGGED in item.stash):
             return
         if call.when == "setup":
@@ -319,7 +319,7 @@ class EvalHooks:
         self._writer.add(outcome, earlier=earlier)
 
     def _count(self, outcome: "EvalOutcome") -> None:
-        """Count an outcome now, because reading it back later would take time."""
+        """Count an outcome at once, because reading it again later would be slow."""
         if self._tallies is None:
             from bakeoff.report.suites.numbers import SuiteTallies
 
@@ -356,7 +356,7 @@ class EvalHooks:
             print_verdict(terminal, self._ending)
 
     def _finish(self, session: pytest.Session, exitstatus: int) -> None:
-        """Cancel unreported cases before fixtures are torn down, even after -x and Ctrl-C; then judge the session."""
+        """Cancel unreported cases before fixtures are torn down, and then judge the session."""
         if _SESSION_MODULE in sys.modules:
             from bakeoff.doors.pytest.session import close_session
 
@@ -396,7 +396,7 @@ class EvalHooks:
         return bool(session.shouldfail or session.shouldstop) or exitstatus not in _ENDED or self._incomplete
 
     def _end(self, session: pytest.Session, exitstatus: int) -> None:
-        """Judge gates and write files, whatever stopped the session, and set its exit code."""
+        """Judge gates, write files and set the exit code, even if the session was stopped."""
         from bakeoff.doors.pytest.ending import end
         from bakeoff.report.suites.numbers import SuiteTallies
 
@@ -443,9 +443,9 @@ def _is_result(report: object) -> bool:
 
 
 def _missed(outcomes: "Sequence[EvalOutcome]") -> bool:
-    """Tell whether a pass rate forgives the failure of a test: no `assert` of its own failed, and its evals were tried.
+    """Tell whether a pass rate forgives a test: its evals were tried, and no `assert` failed.
 
-    Evals that broke need no rule here: a pass rate is not met if more evals are undecided than allowed.
+    Broken evals need no rule here: a pass rate is not met if more are undecided than allowed.
     """
     for outcome in outcomes:
         never_tried = outcome.problem is not None and not any(record.tries for record in outcome.records)

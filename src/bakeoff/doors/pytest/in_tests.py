@@ -1,7 +1,8 @@
-"""Evals inside of ordinary tests: `to_eval`, `run_eval`, and what a test logs.
+"""Evals inside of ordinary tests: `to_eval`, `run_eval`, and the scores that a test logs.
 
-The scores that a test logs are those of its eval. Its asserts decide whether it passes, so the threshold is 0: a test
-that raises has failed and counts as 0, whatever it logged before. Without a score, a test that passes counts as 1.
+A test that logs scores is an eval with these scores. Its asserts decide whether it passes, so the
+threshold is 0: a test that raises an error has failed and counts as 0, whatever it logged before.
+Without a score, a test that passes counts as 1.
 """
 
 import asyncio
@@ -89,7 +90,7 @@ class EvalCall:
 
 @dataclass(slots=True)
 class EvalFixture:
-    """The common base of both fixtures' values. It knows the evals that its test has called."""
+    """The common base of both fixtures' values, which knows the evals that its test has called."""
 
     _config: pytest.Config
     _nodeid: str
@@ -139,7 +140,7 @@ def add_unfinished(item: pytest.Item, error: BaseException | None = None) -> str
 
     Args:
         item: The test, at its end.
-        error: What it raised.
+        error: The error that the test raised.
     """
     gathered, sentences = gathering(item.config), []
     raised = "" if error is None else f"; the test raised {type(error).__name__}: {error}"
@@ -248,7 +249,7 @@ _MAX_LENGTH = 2000
 
 @dataclass(slots=True)
 class TestLog:
-    """Hold the input, outputs and scores that one test has logged so far."""
+    """The input, outputs and scores that one test has logged so far."""
 
     __test__ = False  # keep pytest from collecting it
 
@@ -380,7 +381,7 @@ class RunEval(EvalFixture):
 
 @dataclass(frozen=True, slots=True)
 class EvalRun:
-    """Hold one call of a task: its output, its tool calls and its scores."""
+    """One call of a task: its output, its tool calls and its scores."""
 
     _by: RunEval
     _row: EvalRow

@@ -1,7 +1,7 @@
 """Compare parts of one run: treatments with no treatment, subjects in pairs, and cases by tag.
 
 treatment_effects     each treatment against none, in pairs: does it help, where does it hurt, were its files opened
-describe_comparisons  the pairs of a run that ends when they are decided: verdicts, intervals, and what was saved
+describe_comparisons  the pairs of a run that ends when they are decided: verdicts, intervals and savings
 tag_section           the scores of each subject over the cases of each tag
 """
 
