@@ -463,6 +463,28 @@ def test_it(case):
     assert project.run("--eval-min-score=0.9", "--eval-allow-undecided=2").result.ret == 0
 
 
+def test_a_scorer_that_never_gives_a_number_leaves_every_gate_undecided(project: SmallProject) -> None:
+    code = """
+def tone(given):
+    return {tone}
+
+@eval_suite(data=rows("a", "b", "c"), scorers=[right, tone], threshold=0.5)
+def test_it(case):
+    return f"<{{case.input}}>"
+"""
+    project.write(code.format(tone="0.0"))
+    assert project.run("--eval-json=before.json", "--eval-min-score=0.5").result.ret == 0
+    project.write(code.format(tone="None"))
+    seen = project.run(*GATES, "--eval-min-score=0.9")
+    assert (seen.result.ret, seen.counts()) == (1, {"passed": 3})
+    assert "--eval-min-score UNDECIDED: 3 of 3 undecided (3 unscored by tone, which scored nothing)" in seen.text
+    assert merged(project) == 3
+    assert project.run("--eval-baseline=before.json").result.ret == 1
+    assert project.run(*GATES, "--eval-allow-undecided=3").result.ret == 0
+    project.write(code.format(tone='None if given.input == "a" else 1.0'))
+    assert project.run(*GATES).result.ret == 0, "it does not apply to one case"
+
+
 def test_a_suite_of_the_baseline_that_is_gone_shuts_the_gate(project: SmallProject) -> None:
     project.write("""
 test_stays = describe_eval("stays", data=rows(*range(5)), task=lambda text: f"<{text}>", scorers=[right])
