@@ -404,6 +404,27 @@ def test_it(to_eval, late):
     assert "test_it.py:16: this eval is called after the end of its test" in seen.text
 
 
+def test_an_eval_in_a_forked_process_is_refused_there_and_undecided_here(project: SmallProject) -> None:
+    project.write("""
+def test_other(to_eval):
+    to_eval.sync("a", task=lambda text: "<a>", expected="<a>", scorer=right)
+
+def test_it(to_eval):
+    if (child := os.fork()) == 0:
+        try:
+            to_eval.sync("a", task=lambda text: "<a>", expected="<a>", scorer=right)
+        except Exception as error:
+            os.write(2, str(error).encode())
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+""")
+    seen = project.run_apart(*GATES, "-s", "-W", "ignore::DeprecationWarning")
+    assert seen.result.ret == 1
+    assert "this eval is called in a forked process, where it cannot run or be counted" in seen.result.stderr.str()
+    assert "1 of 2 undecided (1 skipped); 0 allowed" in seen.text
+
+
 def test_a_broken_scorer_shuts_the_gates_unless_that_many_are_allowed(project: SmallProject) -> None:
     project.write("""
 def picky(given):
