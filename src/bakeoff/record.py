@@ -41,6 +41,10 @@ OPENED = "opened"
 """The key in a transcript's metadata for the files of a treatment that the subject opened, where that is known."""
 
 
+LABEL = "label"
+"""The key in the metadata of a score for the text of a scorer that gives no number on purpose."""
+
+
 class Usage(FrozenModel):
     """Tokens and money. `input` includes cached tokens; `cost` is in USD, or None if unknown."""
 

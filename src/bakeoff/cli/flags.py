@@ -268,4 +268,6 @@ def allowed_in(text: str) -> "Allowance":
     try:
         return Allowance.parse(text)
     except ValueError as error:
-        raise UsageError(f"--allow-undecided {text!r}: give a number such as 3, or a share such as 0.05") from error
+        raise UsageError(
+            f"--allow-undecided {text!r}: give a number such as 3, or a share such as 0.05 or 5%"
+        ) from error

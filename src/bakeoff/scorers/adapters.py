@@ -23,7 +23,7 @@ from bakeoff._kernel.threads import call
 from bakeoff.errors import GraderError, UsageError
 from bakeoff.plan import ScorerSpec, describe, read_options
 from bakeoff.protocols import Needs, Scored, ScoreInput
-from bakeoff.record import Score, Usage
+from bakeoff.record import LABEL, Score, Usage
 from bakeoff.scorers.configurable import ConfigurableScorer
 from bakeoff.scorers.registry import scorer
 
@@ -111,6 +111,7 @@ class PydanticEvaluator:
             for name, (value, reason) in sorted(results.items(), key=lambda item: numbers.get(item[0], 1.0))
         ]
         kept = {name: as_json(value) for name, (value, _) in results.items()} if len(results) > 1 else {}
+        kept |= {} if numbers else {LABEL: ", ".join(str(value) for value, _ in results.values())}
         mean = sum(numbers.values()) / len(numbers) if numbers else None
         return Score(name=self.name, value=mean, reason="; ".join(filter(None, told)), metadata=kept)
 

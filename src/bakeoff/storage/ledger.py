@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, Self
 
 from bakeoff._kernel.model import FrozenModel, sparse_field
-from bakeoff._kernel.text import count_of
-from bakeoff.record import Record
+from bakeoff._kernel.text import count_of, visible
+from bakeoff.record import LABEL, Record, Score
 from bakeoff.verdict import LOST, Verdict
 
 Missing = Literal["not run", "skipped", "unfinished", "budget", "infra", "grader", "unscored"]
@@ -64,6 +64,7 @@ class Ledger(FrozenModel):
     missing: dict[Missing, int] = {}
     not_needed: int = 0  # because every comparison was decided
     unscored: int = 0  # of the recorded ones, those without a score
+    silent: dict[str, int] = sparse_field({})  # scorers that gave no number for any part, with their parts
     named: tuple[str, ...] = ()  # the first of the missing ones, with the reason
     ended: bool = True  # False: the run was stopped, or not all of it could be collected or read
     problem: str = sparse_field("")  # that made it so, if it is known
@@ -71,8 +72,9 @@ class Ledger(FrozenModel):
 
     @property
     def undecided(self) -> int:
-        """Return the number of parts without a result."""
-        return sum(self.missing.values())
+        """Return the number of parts without a result, or without the number of a scorer that never gave one."""
+        missing = sum(self.missing.values())
+        return missing + max(0, min(sum(self.silent.values()), self.planned - missing))
 
     @property
     def for_scores(self) -> Self:
@@ -101,15 +103,20 @@ class Ledger(FrozenModel):
     @property
     def words(self) -> str:
         """Return the missing parts by kind, such as `2 not run, 1 skipped`."""
-        return ", ".join(f"{count:,} {_WORDS[kind]}" for kind, count in self.missing.items() if count)
+        parts = [f"{count:,} {_WORDS[kind]}" for kind, count in self.missing.items() if count]
+        parts += [
+            f"{count:,} unscored by {visible(name, 80)}, which scored nothing" for name, count in self.silent.items()
+        ]
+        return ", ".join(parts)
 
     @classmethod
     def total(cls, ledgers: Iterable[Self]) -> Self:
         """Return the sum of several ledgers."""
         each = list(ledgers)
-        missing: Counter[Missing] = Counter()
+        missing, silent = Counter[Missing](), Counter[str]()
         for one in each:
             missing.update(one.missing)
+            silent.update(one.silent)
         sums = {
             name: sum(getattr(one, name) for one in each)
             for name in ("planned", "passed", "failed", "recorded", "not_needed", "unscored")
@@ -120,7 +127,7 @@ class Ledger(FrozenModel):
             "ended": all(one.ended for one in each),
             "problem": next((one.problem for one in each if one.problem), ""),
         }
-        return cls(**sums, **ends, missing=dict(missing), named=named, shards=shards)
+        return cls(**sums, **ends, missing=dict(missing), silent=dict(silent), named=named, shards=shards)
 
 
 def missing_kind(record: Record) -> Missing | None:
@@ -129,6 +136,16 @@ def missing_kind(record: Record) -> Missing | None:
         return None
     own = _KINDS.get(record.failure.type) if record.failure is not None else None
     return own or _OF_VERDICTS.get(record.verdict, "infra")
+
+
+def scorers_heard(scores: Iterable[Score]) -> set[tuple[str, bool]]:
+    """Return the scorers of a part, each with whether it gave a number. Scorers that only give labels are left out."""
+    return {(score.name, score.value is not None) for score in scores if LABEL not in score.metadata}
+
+
+def silent_scorers(heard: Counter[tuple[str, bool]]) -> dict[str, int]:
+    """Return the scorers that never gave a number, with the number of parts that they were to score."""
+    return {name: count for (name, gave), count in heard.items() if not gave and not heard[name, True]}
 
 
 def describe(ledger: Ledger, unit: str) -> str:

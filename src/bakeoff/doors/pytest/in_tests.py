@@ -7,6 +7,7 @@ Without a score, a test that passes counts as 1.
 
 import asyncio
 import inspect
+import os
 import sys
 import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
@@ -98,6 +99,7 @@ class EvalFixture:
     _calls: int = 0
     _made: list[EvalCall] = field(default_factory=list)
     _is_over: bool = False
+    _process: int = field(default_factory=os.getpid)
 
     def made(
         self, row: Mapping[str, Any], start: Callable[[EvalCall], Evaluation[Result]], way_out: str
@@ -109,6 +111,8 @@ class EvalFixture:
         place = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
         if self._is_over:
             raise UsageError(f"{place}: this eval is called after the end of its test, and would not be counted")
+        if os.getpid() != self._process:
+            raise UsageError(f"{place}: this eval is called in a forked process, where it cannot run or be counted")
         task = asyncio.current_task() if on_asyncio() else None
         call = EvalCall(EvalRow("", clean(row)), place, way_out, task)
         self._made.append(call)

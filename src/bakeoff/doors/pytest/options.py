@@ -138,7 +138,7 @@ _count = _checked(int, " is not a whole number above 0", lambda count: count > 0
 _above_0 = _checked(float, " is not a number above 0", lambda number: number > 0)
 _share = _checked(float, " is not a number between 0 and 1", lambda number: 0 <= number <= 1)
 _shard = _checked(shard_in, f": {SHARD_FORM}")
-_allowance = _checked(_allowance_in, " is neither a number such as 3 nor a share such as 0.05")
+_allowance = _checked(_allowance_in, " is neither a number such as 3 nor a share such as 0.05 or 5%")
 
 
 def shard_of(config: pytest.Config) -> tuple[int, int] | None:
