@@ -11,6 +11,9 @@ from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pydantic import ValidationError
+
+from bakeoff._kernel.model import first_problem
 from bakeoff.errors import PlanError, UsageError
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec, describe
 from bakeoff.protocols import (
@@ -247,8 +250,8 @@ def _build(
         return None
     try:
         built = factories[spec.kind](spec)
-    except UsageError as error:
-        problems.append(str(error))
+    except (UsageError, ValidationError) as error:  # the latter from a case that somebody edited in the plan
+        problems.append(str(error) if isinstance(error, UsageError) else f"{describe(spec)}: {first_problem(error)}")
         return None
     if isinstance(built, NeedsNetwork):
         if offline:
