@@ -66,6 +66,7 @@ class ResolvedPlan:
         rows: by case id, the cases that were written in Python; their values need not be JSON.
         source: the `source` of the registry that built it.
         of_cases: by case id, the scorers of cases that have their own.
+        transforms: by the id of a scorer's object, the steps that change an answer before it is scored.
     """
 
     plan: Plan
@@ -76,6 +77,7 @@ class ResolvedPlan:
     rows: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     source: str | None = None
     of_cases: Mapping[str, Mapping[str, Scorer]] = field(default_factory=dict)
+    transforms: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
     def may_run_commands(self, subjects: Collection[str] | None = None) -> bool:
         """Return True if some trial may need a workspace.
@@ -187,7 +189,8 @@ class Registry:
                 problems += _scoring_problems(own[case.id], [case], plan.subjects)
         if problems:
             raise PlanError(list(dict.fromkeys(problems)))
-        return ResolvedPlan(plan, free, bound, judges, self.tools, source=self.source, of_cases=own)
+        changed = {id(scorers[spec.digest]): spec.transform for spec in plan.every_scorer if spec.transform}
+        return ResolvedPlan(plan, free, bound, judges, self.tools, source=self.source, of_cases=own, transforms=changed)
 
 
 @dataclass(frozen=True, slots=True)
