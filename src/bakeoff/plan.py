@@ -159,6 +159,9 @@ class ScorerSpec(FrozenModel):
     name: Name | None = None
     options: CleanObject = {}
     revision: str = ""
+    transform: tuple[CleanText, ...] = Field(
+        default=(), description="changes the answer for this scorer, step by step: each a JMESPath or a Jinja template"
+    )
 
     @cached_property
     def digest(self) -> str:

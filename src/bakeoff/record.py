@@ -347,6 +347,10 @@ SHOWN = "shown"
 """The key in a score's metadata for texts that the judge saw and that are recorded nowhere else."""
 
 
+TRANSFORMED = "transformed"
+"""The key in a score's metadata for the answer as the scorer got it, if a transform changed it."""
+
+
 class Score(_WithTexts):
     """The result of one scorer. A `value` of None is unscored: shown, but left out of the mean."""
 

@@ -70,6 +70,7 @@ class ResolvedPlan:
         rows: by case id, cases written in Python, with values that need not be JSON.
         source: the `source` of the registry that built it.
         of_cases: by case id, the scorers of cases that have their own.
+        transforms: by the id of a scorer's object, the steps that change an answer before it is scored.
     """
 
     plan: Plan
@@ -80,6 +81,7 @@ class ResolvedPlan:
     rows: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     source: str | None = None
     of_cases: Mapping[str, Mapping[str, Scorer]] = field(default_factory=dict)
+    transforms: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
     def may_run_commands(self, subjects: Collection[str] | None = None) -> bool:
         """Return True if a trial may run commands, and so need a workspace.
@@ -192,7 +194,8 @@ class Registry:
                 problems += _scoring_problems(own[case.id], [case], plan.subjects)
         if problems:
             raise PlanError(list(dict.fromkeys(problems)))
-        return ResolvedPlan(plan, free, bound, judges, self.tools, source=self.source, of_cases=own)
+        changed = {id(scorers[spec.digest]): spec.transform for spec in plan.every_scorer if spec.transform}
+        return ResolvedPlan(plan, free, bound, judges, self.tools, source=self.source, of_cases=own, transforms=changed)
 
 
 @dataclass(frozen=True, slots=True)

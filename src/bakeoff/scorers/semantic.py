@@ -26,7 +26,7 @@ _USUAL = "all-MiniLM-L6-v2"
 _SECONDS = 60.0
 
 
-@scorer("semantic")
+@scorer("semantic", main="expected")
 @dataclass(frozen=True, kw_only=True)
 class Semantic(ComparingScorer):
     """Scores the cosine of the embeddings of the output and the expected text; negative values count as 0.
