@@ -62,6 +62,10 @@ class ComparingScorer(ConfigurableScorer):
         """Return True if the case has an expected output."""
         return case.expected_answer is not None
 
+    def accepts_reference(self, case: Case) -> bool:
+        """Return True if an answer equal to the expected one is right."""
+        return case.expected is not None
+
     async def __call__(self, given: ScoreInput) -> Score:
         if given.expected is None:
             return self.scored(None, "the case has no expected output")

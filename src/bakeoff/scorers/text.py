@@ -125,6 +125,10 @@ class Contains(_TextScorer):
         """Refuse an expected text that is empty, which every output would contain."""
         return None if case.expected_answer is None else self._problem(_wanted(case.expected_answer))
 
+    def accepts_reference(self, case: Case) -> bool:
+        """Return True for a single text: several are parts of an answer."""
+        return case.expected is not None and not isinstance(case.expected, list)
+
     def _problem(self, wanted: list[Any]) -> str | None:
         if wanted and all(map(self.normal, wanted)):
             return None
