@@ -390,6 +390,7 @@ class Record(_WithTexts):
     started: float
     tries: int = 1
     bound: bool = False  # the subject got the hidden parts of the case on purpose (oracle, cheat)
+    unjudged: bool = False  # a control, in a case that none of the scorers can judge for it
     threshold: float | None
     prepare: Phase | None = None
     attempt: Phase | None = None
@@ -492,6 +493,8 @@ class Record(_WithTexts):
         """Return the facts about this round that the verdict of its case depends on."""
         failure = self.failure
         value = self._value(failure)
+        if self.unjudged and failure is None:
+            return Round(Verdict.RECORDED, None, failed=False)
         verdict = trial_verdict(failure.kind if failure is not None else None, value, self.threshold)
         return Round(verdict, value, failure is not None)
 

@@ -15,8 +15,9 @@ from pydantic import ValidationError
 
 from bakeoff._kernel.model import first_problem
 from bakeoff.errors import PlanError, UsageError
-from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec, describe
+from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec, Trial, describe
 from bakeoff.protocols import (
+    AcceptsReference,
     BoundSubject,
     Checking,
     ModelJudge,
@@ -82,6 +83,21 @@ class ResolvedPlan:
     source: str | None = None
     of_cases: Mapping[str, Mapping[str, Scorer]] = field(default_factory=dict)
     transforms: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+
+    def scorers_of(self, trial: Trial) -> Mapping[str, Scorer]:
+        """Return the scorers of a trial; for `oracle` and `nop`, only those that say something about the case.
+
+        A judge is never asked. `oracle` needs scorers that accept the reference: an expected answer may be only a part
+        of what others look at. `nop` needs them if a judge is left out.
+        """
+        case, every = trial.case, self.of_cases.get(trial.case.id, self.scorers)
+        if trial.subject.kind not in ("oracle", "nop"):
+            return every
+        fixed = {name: one for name, one in every.items() if not isinstance(one, ModelJudge)}
+        if trial.subject.kind == "nop" and len(fixed) == len(every):
+            return fixed
+        known = {name: one for name, one in fixed.items() if isinstance(one, AcceptsReference)}
+        return {name: one for name, one in known.items() if one.accepts_reference(case)}
 
     def may_run_commands(self, subjects: Collection[str] | None = None) -> bool:
         """Return True if a trial may run commands, and so need a workspace.

@@ -178,6 +178,7 @@ class TrialRunner:
         return Record(
             **trial.identity,
             bound=trial.subject.name in self.resolved.bound,
+            unjudged=not self.resolved.scorers_of(trial),
             threshold=self.resolved.plan.threshold_of(trial.case),
             **{name: getattr(tried, name) for name in _TRIED},
             **fields,
@@ -326,7 +327,7 @@ class TrialRunner:
         started = time.perf_counter()
         scores: list[Score] = []
         remarks: list[str] = []
-        for name, scorer in self.resolved.of_cases.get(case.id, self.resolved.scorers).items():
+        for name, scorer in self.resolved.scorers_of(trial).items():
             clock, shown = self._clock(trial, case.limits.score_seconds), given
             if getattr(scorer, "may_ask", hasattr(type(scorer), "needs")):  # only these scorers ask a model
                 shown = replace(given, asking=self._task(trial, tally, tried, judging=clock))

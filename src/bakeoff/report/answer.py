@@ -77,7 +77,7 @@ def what_always_failed(summary: Summary) -> str:
 
 
 def what_controls_show(summary: Summary, cells_of: CellsOf) -> str:
-    """Name the cases that `oracle` fails although it has the answer, and those that `nop` passes without an answer."""
+    """Name the cases whose reference answer fails, and those that `nop` passes without an answer."""
     planned = sum(one.planned for one in summary.subjects)
     if not summary.thresholds or planned > _MAX_CELLS:
         return ""
@@ -85,8 +85,9 @@ def what_controls_show(summary: Summary, cells_of: CellsOf) -> str:
     controls = {one.subject for one in summary.subjects if one.control}
     failed = [case for case, cell in cells_of("oracle").items() if cell.mean < low] if "oracle" in controls else []
     passed = [case for case, cell in cells_of("nop").items() if cell.mean >= high] if "nop" in controls else []
+    answers = "answers fail" if len(failed) > 1 else "answer fails"
     found = (
-        f"`oracle` has the answers and fails {_named(failed)}: broken." if failed else "",
+        f"The reference {answers} {_named(failed)}: check `expected` and the scorers." if failed else "",
         f"`nop` does nothing and passes {_named(passed)}: nothing is measured there." if passed else "",
     )
     return " ".join(filter(None, found))

@@ -70,6 +70,10 @@ class ComparingScorer(ConfigurableScorer):
         """Return True if there is an expected output."""
         return self.expected_of(case) is not None
 
+    def accepts_reference(self, case: Case) -> bool:
+        """Return True if an answer equal to the expected one is right."""
+        return case.expected is not None
+
     async def __call__(self, given: ScoreInput) -> Score:
         if self.expected is not None:
             given = replace(given, row={**given.row, "expected": self.expected})

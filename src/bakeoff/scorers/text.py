@@ -90,6 +90,10 @@ class Contains(_TextScorer):
         wanted = self.expected_of(case)
         return None if wanted is None else self._problem(_wanted(wanted))
 
+    def accepts_reference(self, case: Case) -> bool:
+        """Return True for a single text: several are parts of an answer."""
+        return case.expected is not None and not isinstance(case.expected, list)
+
     def _problem(self, wanted: list[Any]) -> str | None:
         if wanted and all(map(self.normal, wanted)):
             return None

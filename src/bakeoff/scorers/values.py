@@ -22,6 +22,7 @@ from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import in_our_words
 from bakeoff._kernel.threads import call
 from bakeoff.errors import GraderError, TrialError, UsageError
+from bakeoff.plan import Case
 from bakeoff.protocols import ScoreInput
 from bakeoff.record import Score
 from bakeoff.scorers.configurable import NAMED_FUNCTION, ComparingScorer
@@ -297,9 +298,17 @@ _FENCE = re.compile(r"```(?:json)?[ \t]*\n")
 JsonWay = Annotated[Literal["equal", "subset", "strict", "fuzzy"] | Callable[[Any, Any], Any], NAMED_FUNCTION]
 
 
+class _JsonScorer(ComparingScorer):
+    __slots__ = ()
+
+    def accepts_reference(self, case: Case) -> bool:
+        """Return True unless it is a text, which is not JSON where it stands for the whole answer."""
+        return case.expected is not None and not isinstance(case.expected, str)
+
+
 @scorer("json")
 @dataclass(frozen=True, slots=True)
-class JsonMatch(ComparingScorer):
+class JsonMatch(_JsonScorer):
     """Scores 1 when the output is the expected JSON.
 
     `equal` (or `strict`) allows no difference, `subset` additional fields, `fuzzy` those of `Fuzzy`.
@@ -336,7 +345,7 @@ class JsonMatch(ComparingScorer):
 
 @scorer("structured")
 @dataclass(frozen=True, slots=True)
-class StructuredOutput(ComparingScorer):
+class StructuredOutput(_JsonScorer):
     """Compares the fields of the output's JSON object with the expected ones.
 
     Scores 1 when all are right; otherwise 0, or the share of right fields without `require_all`. Additional fields are

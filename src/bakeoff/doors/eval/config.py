@@ -110,7 +110,8 @@ class SubjectEntry(_OneOf):
     )
     function: Text | None = Field(default=None, description="`module:function`; it gets the prompt, returns the answer")
     control: Literal["oracle", "nop"] | None = Field(
-        default=None, description="`oracle` gives the expected answer, `nop` none: both check the cases"
+        default=None,
+        description="`oracle` gives the expected answer, `nop` none: both check the cases, without a judge",
     )
     scripted: JsonValue = Field(default=None, description="the answer to everything, or `{answers: {case: answer}}`")
     # of a model
