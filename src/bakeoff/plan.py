@@ -29,6 +29,9 @@ from bakeoff.errors import UsageError
 CLUSTER_TAG = "cluster"
 """The case tag that names the cluster of a case: cases of one cluster are not independent of each other."""
 
+PROMPT_TAG = "prompt"
+"""The case tag that names the prompt of a case that is tried with several prompts; see `Case.name`."""
+
 Options = TypeVar("Options", bound=BaseModel)
 
 
@@ -159,6 +162,9 @@ class ScorerSpec(FrozenModel):
     name: Name | None = None
     options: CleanObject = {}
     revision: str = ""
+    transform: tuple[CleanText, ...] = Field(
+        default=(), description="changes the answer for this scorer, step by step: each a JMESPath or a Jinja template"
+    )
 
     @cached_property
     def digest(self) -> str:
@@ -222,6 +228,11 @@ class Case(FrozenModel):
             return self.model_dump(include=names, exclude_defaults=True)
         fields, own = type(self).model_fields, self.__dict__
         return {name: own[name] for name in names if own[name] != fields[name].default}
+
+    @property
+    def name(self) -> str:
+        """Return the id without ` · ` and the name of the prompt, which ends the ids of a case with several prompts."""
+        return self.id.removesuffix(f" · {self.tags[PROMPT_TAG]}") if PROMPT_TAG in self.tags else self.id
 
     @property
     def expected_answer(self) -> Any:

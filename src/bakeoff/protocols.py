@@ -236,6 +236,14 @@ class SelectiveScorer(Protocol):
 
 
 @runtime_checkable
+class AcceptsReference(Protocol):
+    """A scorer that knows for which cases the reference itself must get the full score."""
+
+    def accepts_reference(self, case: Case) -> bool:
+        """Return True if the reference of the case is right as it is: its expected answer, or its reference files."""
+
+
+@runtime_checkable
 class NeedsNetwork(Protocol):
     """A subject or scorer that uses the network."""
 

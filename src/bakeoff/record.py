@@ -347,6 +347,10 @@ SHOWN = "shown"
 """The key in a score's metadata for texts that the judge saw and that are recorded nowhere else."""
 
 
+TRANSFORMED = "transformed"
+"""The key in a score's metadata for the answer as the scorer got it, if a transform changed it."""
+
+
 class Score(_WithTexts):
     """The result of one scorer. A `value` of None is unscored: shown, but left out of the mean."""
 
@@ -386,6 +390,7 @@ class Record(_WithTexts):
     started: float
     tries: int = 1
     bound: bool = False  # the subject got the hidden parts of the case on purpose (oracle, cheat)
+    unjudged: bool = False  # a control, in a case that none of the scorers can judge for it
     threshold: float | None
     prepare: Phase | None = None
     attempt: Phase | None = None
@@ -488,6 +493,8 @@ class Record(_WithTexts):
         """Return the facts about this round that the verdict of its case depends on."""
         failure = self.failure
         value = self._value(failure)
+        if self.unjudged and failure is None:
+            return Round(Verdict.RECORDED, None, failed=False)
         verdict = trial_verdict(failure.kind if failure is not None else None, value, self.threshold)
         return Round(verdict, value, failure is not None)
 

@@ -11,9 +11,13 @@ from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pydantic import ValidationError
+
+from bakeoff._kernel.model import first_problem
 from bakeoff.errors import PlanError, UsageError
-from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec, describe
+from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec, Trial, describe
 from bakeoff.protocols import (
+    AcceptsReference,
     BoundSubject,
     Checking,
     ModelJudge,
@@ -67,6 +71,7 @@ class ResolvedPlan:
         rows: by case id, cases written in Python, with values that need not be JSON.
         source: the `source` of the registry that built it.
         of_cases: by case id, the scorers of cases that have their own.
+        transforms: by the id of a scorer's object, the steps that change an answer before it is scored.
     """
 
     plan: Plan
@@ -77,6 +82,22 @@ class ResolvedPlan:
     rows: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     source: str | None = None
     of_cases: Mapping[str, Mapping[str, Scorer]] = field(default_factory=dict)
+    transforms: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+
+    def scorers_of(self, trial: Trial) -> Mapping[str, Scorer]:
+        """Return the scorers of a trial; for `oracle` and `nop`, only those that say something about the case.
+
+        A judge is never asked. `oracle` needs scorers that accept the reference: an expected answer may be only a part
+        of what others look at. `nop` needs them if a judge is left out.
+        """
+        case, every = trial.case, self.of_cases.get(trial.case.id, self.scorers)
+        if trial.subject.kind not in ("oracle", "nop"):
+            return every
+        fixed = {name: one for name, one in every.items() if not isinstance(one, ModelJudge)}
+        if trial.subject.kind == "nop" and len(fixed) == len(every):
+            return fixed
+        known = {name: one for name, one in fixed.items() if isinstance(one, AcceptsReference)}
+        return {name: one for name, one in known.items() if one.accepts_reference(case)}
 
     def may_run_commands(self, subjects: Collection[str] | None = None) -> bool:
         """Return True if a trial may run commands, and so need a workspace.
@@ -189,7 +210,8 @@ class Registry:
                 problems += _scoring_problems(own[case.id], [case], plan.subjects)
         if problems:
             raise PlanError(list(dict.fromkeys(problems)))
-        return ResolvedPlan(plan, free, bound, judges, self.tools, source=self.source, of_cases=own)
+        changed = {id(scorers[spec.digest]): spec.transform for spec in plan.every_scorer if spec.transform}
+        return ResolvedPlan(plan, free, bound, judges, self.tools, source=self.source, of_cases=own, transforms=changed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,8 +269,8 @@ def _build(
         return None
     try:
         built = factories[spec.kind](spec)
-    except UsageError as error:
-        problems.append(str(error))
+    except (UsageError, ValidationError) as error:  # the latter from a case that somebody edited in the plan
+        problems.append(str(error) if isinstance(error, UsageError) else f"{describe(spec)}: {first_problem(error)}")
         return None
     if isinstance(built, NeedsNetwork):
         if offline:

@@ -27,7 +27,7 @@ from bakeoff.errors import BudgetError, GraderError, InfraError, SubjectError, S
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Trial
 from bakeoff.protocols import SCORING, Sandbox, ScoreInput, Scorer, Subject, Task, Tool, Workspace
-from bakeoff.record import NO_USAGE, Failure, Phase, Record, Score, Transcript, Usage
+from bakeoff.record import NO_USAGE, TRANSFORMED, Failure, Phase, Record, Score, Transcript, Usage
 
 Result = TypeVar("Result")
 FailureKind = Literal["subject", "timeout", "budget", "infra", "grader"]
@@ -178,6 +178,7 @@ class TrialRunner:
         return Record(
             **trial.identity,
             bound=trial.subject.name in self.resolved.bound,
+            unjudged=not self.resolved.scorers_of(trial),
             threshold=self.resolved.plan.threshold_of(trial.case),
             **{name: getattr(tried, name) for name in _TRIED},
             **fields,
@@ -326,11 +327,13 @@ class TrialRunner:
         started = time.perf_counter()
         scores: list[Score] = []
         remarks: list[str] = []
-        for name, scorer in self.resolved.of_cases.get(case.id, self.resolved.scorers).items():
+        for name, scorer in self.resolved.scorers_of(trial).items():
             clock, shown = self._clock(trial, case.limits.score_seconds), given
             if getattr(scorer, "may_ask", hasattr(type(scorer), "needs")):  # only these scorers ask a model
                 shown = replace(given, asking=self._task(trial, tally, tried, judging=clock))
-            scored, outcome = await phase(partial(_score_with, name, scorer, shown), clock, "grader", "grader")
+            # The expected answer, which the oracle gives, is what transforms make of an answer.
+            steps = () if trial.subject.kind == "oracle" else self.resolved.transforms.get(id(scorer), ())
+            scored, outcome = await phase(partial(_score_with, name, scorer, shown, steps), clock, "grader", "grader")
             remarks += (f"scorer {name!r}: {remark}" for remark in outcome.remarks)
             score = scored or Score(name=name, failure=outcome.failure)
             unique = free_name(score.name, {other.name for other in scores}, "{}-{}")
@@ -355,7 +358,11 @@ async def _attempted(subject: Subject, task: Task) -> Transcript:
     return transcript.model_copy(update={"metadata": {**transcript.metadata, SPANS: collected.told()}})
 
 
-async def _score_with(name: str, scorer: Scorer, given: ScoreInput) -> Score:
+async def _score_with(name: str, scorer: Scorer, given: ScoreInput, steps: tuple[str, ...]) -> Score:
+    if steps:
+        from bakeoff.scorers.transforms import transformed  # most plans have none
+
+        given = transformed(given, steps)
     before = SCORING.set((given, asyncio.get_running_loop()))
     try:
         scored = await call(scorer, given)
@@ -363,7 +370,8 @@ async def _score_with(name: str, scorer: Scorer, given: ScoreInput) -> Score:
         SCORING.reset(before)
     if isinstance(scored, Score) and scored.name.strip() and getattr(scorer, "keeps_names", False):
         return scored
-    return as_score(name, scored)
+    score = as_score(name, scored)
+    return score.model_copy(update={"metadata": {**score.metadata, TRANSFORMED: given.output}}) if steps else score
 
 
 def as_score(name: str, scored: Any) -> Score:

@@ -91,6 +91,10 @@ class TestScorer:
             return str(error)
         return None
 
+    def accepts_reference(self, case: Case) -> bool:
+        """Return True if the case has reference files, which are a whole solution."""
+        return bool(case.reference)
+
     async def __call__(self, given: ScoreInput) -> Score:
         return await self.score(graded_case(given.case), given)
 

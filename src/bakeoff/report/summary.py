@@ -430,7 +430,7 @@ class _Tally:
             if 0 <= record.round < len(self.rounds):
                 self.rounds[record.round][0] += value or 0.0
                 self.rounds[record.round][1] += 1
-        if alone:
+        if alone and not record.unjudged:
             self.judged[verdict] += 1
             if scored and value is not None:
                 self._add_score(place, value)

@@ -21,7 +21,7 @@ from bakeoff._kernel.json import as_json
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.threads import call
 from bakeoff.errors import GraderError, UsageError
-from bakeoff.plan import ScorerSpec, describe, read_options
+from bakeoff.plan import Case, ScorerSpec, describe, read_options
 from bakeoff.protocols import Needs, Scored, ScoreInput
 from bakeoff.record import LABEL, Score, Usage
 from bakeoff.scorers.configurable import ConfigurableScorer
@@ -295,6 +295,10 @@ class Function(ConfigurableScorer):
 
     def __post_init__(self) -> None:
         """Check nothing, because in Python a function replaces the options of a plan."""
+
+    def accepts_reference(self, case: Case) -> bool:
+        """Return True if the case has reference files: an expected answer may be a part of what a function wants."""
+        return bool(case.reference)
 
     async def __call__(self, given: ScoreInput) -> Scored:
         # In a task of its own: a function may cancel its task, and this one has a trial to finish.

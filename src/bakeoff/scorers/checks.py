@@ -13,14 +13,15 @@ from bakeoff.errors import GraderError
 from bakeoff.protocols import ScoreInput
 from bakeoff.record import Score
 from bakeoff.scorers.configurable import ConfigurableScorer
+from bakeoff.scorers.patterns import is_found
 from bakeoff.scorers.registry import scorer
-from bakeoff.scorers.text import as_text, is_found, json_in
+from bakeoff.scorers.text import as_text, json_in
 
 _SECONDS = 10.0  # for one search for a pattern
 _MAX_STEPS = 2_000_000  # of counting edits: a second
 _NOT = "not-"
 
-_WITHOUT_VALUE = ("is-json", "contains-json")
+WITHOUT_VALUE = ("is-json", "contains-json")
 _LISTS = ("contains-any", "contains-all", "icontains-any", "icontains-all")
 
 
@@ -49,7 +50,7 @@ class Check(FrozenModel):
         kind = self.type.removeprefix(_NOT)
         if self.type not in CONDITIONS:
             raise ValueError(f"{self.type!r} is no condition: write one of {', '.join(CONDITIONS)}")
-        if kind in _WITHOUT_VALUE:
+        if kind in WITHOUT_VALUE:
             _refuse_wrong_schema(self.value)
         elif kind == "max-words":
             if not isinstance(self.value, int) or self.value < 0 or isinstance(self.value, bool):

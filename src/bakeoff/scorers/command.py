@@ -38,6 +38,10 @@ class Command(ConfigurableScorer):
         """Return True if the case has hidden files to grade with."""
         return bool(case.hidden)
 
+    def accepts_reference(self, case: Case) -> bool:
+        """Return True if the case has reference files, which are a whole solution."""
+        return bool(case.reference)
+
     async def __call__(self, given: ScoreInput) -> Score:
         if not self.can_score(given.case):
             return self.scored(None, "the case has no hidden files to grade with")

@@ -1,6 +1,6 @@
 """Check the options of scorers: the fields of a scorer's dataclass are the options of its kind in a plan."""
 
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from functools import cache
 from typing import Any, Self, get_type_hints
 
@@ -53,16 +53,30 @@ def _options_model(cls: type[Any]) -> type[FrozenModel]:
     return create_model(cls.__name__, __base__=FrozenModel, **options)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ComparingScorer(ConfigurableScorer):
-    """A base class of scorers that compare the output with the expected output of a case."""
+    """A base class of scorers that compare the output with the expected output of a case.
 
-    __slots__ = ()
+    An `expected` among the scorer's options replaces that of all cases.
+    """
+
+    expected: Any = None
+
+    def expected_of(self, case: Case) -> Any:
+        """Return the expected output of a case; None if there is none."""
+        return case.expected_answer if self.expected is None else self.expected
 
     def can_score(self, case: Case) -> bool:
-        """Return True if the case has an expected output."""
-        return case.expected_answer is not None
+        """Return True if there is an expected output."""
+        return self.expected_of(case) is not None
+
+    def accepts_reference(self, case: Case) -> bool:
+        """Return True if an answer equal to the expected one is right."""
+        return case.expected is not None
 
     async def __call__(self, given: ScoreInput) -> Score:
+        if self.expected is not None:
+            given = replace(given, row={**given.row, "expected": self.expected})
         if given.expected is None:
             return self.scored(None, "the case has no expected output")
         return await self.compare(given)

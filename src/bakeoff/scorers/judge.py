@@ -115,7 +115,7 @@ def _is_blank(expected: Any) -> bool:
     return isinstance(expected, str) and not expected.strip()
 
 
-@scorer("factuality")
+@scorer("factuality", main="expected")
 @dataclass(frozen=True)
 class Factuality(_ChoosingJudge, ComparingScorer):
     """Asks a model whether the facts in the output agree with the expected answer."""
@@ -125,7 +125,7 @@ class Factuality(_ChoosingJudge, ComparingScorer):
 
     def check(self, case: Case) -> str | None:
         """Refuse an expected answer without text, because there would be nothing to compare with."""
-        return _BLANK if _is_blank(case.expected_answer) else None
+        return _BLANK if _is_blank(self.expected_of(case)) else None
 
     async def compare(self, given: ScoreInput) -> Score:
         if _is_blank(given.expected):

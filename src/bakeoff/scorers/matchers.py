@@ -16,7 +16,7 @@ from bakeoff._kernel.json import is_number
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import in_our_words
 from bakeoff._kernel.yaml import Key
-from bakeoff.scorers.text import is_found
+from bakeoff.scorers.patterns import is_found
 
 _SEARCH_SECONDS = 5.0
 _MAX_SHOWN_LENGTH = 200

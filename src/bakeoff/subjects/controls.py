@@ -1,9 +1,10 @@
 """Control subjects, whose results are known beforehand: `nop`, `oracle`, `cheat` and `scripted`.
 
-`nop` does nothing: a case that it passes measures nothing. `oracle` gives the reference: a case that it fails is
-broken. `cheat` tries to pass without solving anything: every attack must end as `fail` or `timeout`. An attack is a
-function from the case to what the cheat submits. The attacks here need only files and an answer; doors add their own
-with `Registry.with_attacks`. `scripted` is the fake subject for tests, which can answer, spend, wait, hang and fail.
+`nop` does nothing: a case that it passes measures nothing. `oracle` gives the reference: where it fails, `expected` or
+the scorers are wrong. `ResolvedPlan.scorers_of` says which scorers can judge these two. `cheat` tries to pass without
+solving anything: every attack must end as `fail` or `timeout`. An attack is a function from the case to what the cheat
+submits. The attacks here need only files and an answer; doors add their own with `Registry.with_attacks`. `scripted` is
+the fake subject for tests, which can answer, spend, wait, hang and fail.
 """
 
 import asyncio
@@ -60,7 +61,7 @@ class Submission(FrozenModel):
 
 
 class Oracle(_WithoutOptions):
-    """A control that gives the known-good answer. A case that it fails is broken."""
+    """A control that gives the known-good answer. Where it fails, `expected` or the scorers are wrong."""
 
     def bind(self, case: Case) -> Submission:
         """Return a subject that submits the expected output and the reference files of the case."""

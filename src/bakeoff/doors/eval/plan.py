@@ -13,12 +13,10 @@ from bakeoff._kernel.yaml import gathered
 from bakeoff.doors.eval.config import LimitsConfig, PromptCase, PromptSuite, SuitePrompt, printable
 from bakeoff.errors import UsageError
 from bakeoff.models.prompt_templates import TemplateProblem
-from bakeoff.plan import CLUSTER_TAG, Case, Limits, PassRule, Plan
+from bakeoff.plan import CLUSTER_TAG, PROMPT_TAG, Case, Limits, PassRule, Plan
 from bakeoff.scorers.entries import scoring_problem
 
 DOOR = "eval"
-PROMPT_TAG = "prompt"
-"""The key of the tag that names the prompt of a case if there are several prompts."""
 
 _MAX_ID_LENGTH = 60
 _UNNAMED = re.compile(r"(prompt( \d+)?)?")

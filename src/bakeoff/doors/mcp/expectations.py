@@ -18,7 +18,7 @@ from bakeoff.mcp.schemas import Schema, allows, resolved, types_of
 from bakeoff.mcp.tools import is_destructive
 from bakeoff.scorers.matchers import Matcher, has_matcher, is_matcher
 from bakeoff.scorers.mcp.calls import ExpectedMcpCall
-from bakeoff.scorers.text import search
+from bakeoff.scorers.patterns import search
 
 _Problem = tuple[Key, str]
 _MAX_SHOWN = 10  # values of an enum

@@ -33,9 +33,9 @@ from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
 
 _SKIPPED = ("node_modules", "venv", "__pycache__")  # and folders whose names start with a dot
-_BYTES_SEARCHED = 1 << 20  # of a file, for `testCases`
+_BYTES_SEARCHED = 1 << 20  # of a file, for keys of a suite
 _ENDINGS = (".yaml", ".yml")
-_CASES = re.compile(rb"""(?:^|[{,]\s*)["']?testCases["']?\s*:""", re.MULTILINE)
+_SUITE = re.compile(rb"""(?:^|[{,]\s*)["']?(?:testCases|modelsToTest)["']?\s*:""", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,8 @@ class SelectedSuite:
 def find_configs(path: Path | None) -> tuple[Path, ...]:
     """Return the configuration files of a path. Without a path, return the nearest one here or above.
 
-    For a folder, return all YAML files below it that have `testCases`. Raises `UsageError` if nothing is found.
+    For a folder, return all YAML files below it that have `testCases` or `modelsToTest`. Raises `UsageError` if there
+    is none.
     """
     if path is None:
         here = Path.cwd()
@@ -91,18 +92,18 @@ def find_suites(path: Path | None) -> tuple[Path, ...]:
 
 
 def _suites_below(folder: Path) -> list[Path]:
-    """Return the YAML files with `testCases` below a folder, without hidden and installed ones."""
+    """Return the suites below a folder, also those that lost their cases, without hidden and installed files."""
     found: list[Path] = []
     for place, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if name not in _SKIPPED and not name.startswith(".")]
-        found += [file for name in files if name.endswith(_ENDINGS) and _has_cases(file := Path(place, name))]
+        found += [file for name in files if name.endswith(_ENDINGS) and _is_suite(file := Path(place, name))]
     return sorted(found)
 
 
-def _has_cases(file: Path) -> bool:
-    """Return True if a file has the key `testCases`, without parsing it."""
+def _is_suite(file: Path) -> bool:
+    """Return True if a file has a key that only suites have, without parsing it."""
     with os_errors_explained(file, "read", kind=UsageError), open_file(file, pipes=True) as opened:
-        return _CASES.search(opened.read(_BYTES_SEARCHED)) is not None
+        return _SUITE.search(opened.read(_BYTES_SEARCHED)) is not None
 
 
 @dataclass(frozen=True, slots=True)

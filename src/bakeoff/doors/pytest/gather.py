@@ -78,6 +78,7 @@ class GatheredEvals:
         self.keeps_outcomes = True  # False: no report will read them, so that they need not be packed
         self._made: dict[str, list[EvalOutcome]] = {}  # in this process, by node id; their report is not logged yet
         self._logged: tuple[object, Sequence[EvalOutcome]] = (None, ())
+        self.counted: set[str] = set()  # tests that have a result, by node id
 
     def begin(self, nodeid: str) -> None:
         """Forget the unreported outcomes of an earlier attempt at a test."""
@@ -102,12 +103,18 @@ class GatheredEvals:
             setattr(report, ON_REPORT, [outcome.model_dump_json(exclude_defaults=True) for outcome in made])
 
     def take(self, report: pytest.TestReport) -> None:
-        """On the reporting process, keep the outcomes of a report that is being logged."""
+        """On the reporting process, keep the outcomes of a report that is being logged.
+
+        If a test is run again, its first result counts: the best of several tries would be too good. Tries that could
+        not be judged are no result.
+        """
         carried: Sequence[str] = report.__dict__.pop(ON_REPORT, ())
         found = self._made.pop(report.nodeid, None) or [_read(text) for text in carried]
+        found = [] if report.nodeid in self.counted else found
         self._logged = (report, found)
-        if self.keeps_outcomes and report.outcome in FINAL:
-            for outcome in found:
+        if found and (report.outcome in FINAL or not any(outcome.problem for outcome in found)):
+            self.counted.add(report.nodeid)
+            for outcome in found if self.keeps_outcomes else ():
                 self.outcomes.add(outcome)
 
     def of(self, report: object) -> "Sequence[EvalOutcome]":

@@ -48,6 +48,7 @@ AT_THE_END = pytest.StashKey[ExitStack]()
 
 _SESSION_MODULE = "bakeoff.doors.pytest.session"
 _MAX_REMARKS = 20
+_RUN_AGAIN = "was run again: its first result counts for scores and gates"
 _ENDED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
 """Exit codes of a session that ran to its end; other codes are not changed."""
 
@@ -77,6 +78,9 @@ class EvalHooks:
         self._folder: Path | None = None  # with the files that workers of xdist share
         self._planned: list[pytest.Item] = []  # evals that were collected and not deselected
         self._seen: set[str] = set()  # tests that were reported, by node id
+        self._missed_first: set[str] = (
+            set()
+        )  # of these, tests whose evals missed their threshold and that were run again
         self._crashed: dict[str, str] = {}  # what is known of tests whose worker crashed, by node id
         self._remarks: list[str] = []  # on evals that disturbed others
         self._over_budget: list[str] = []  # for each undecided case, which limit was reached
@@ -270,7 +274,7 @@ class EvalHooks:
             self._crashed[report.nodeid] = f"it was not finished: {said}; a case beside it may be the cause"
         outcomes = self._gathered.of(report)
         if report.failed:
-            self._failed_otherwise += not _missed(outcomes)
+            self._failed_otherwise += not (_missed(outcomes) or report.nodeid in self._missed_first)
             self._places[report.nodeid] = self._config.rootpath / report.location[0], report.location[1]
         if self._config.option.eval_junit and not self._is_worker:
             self._add_properties(report, outcomes)
@@ -291,8 +295,11 @@ class EvalHooks:
         outcomes = self._gathered.of(report)
         for outcome in outcomes:
             self._keep(outcome)
-            if report.outcome in FINAL:
+            if report.nodeid in self._gathered.counted:
                 self._count(outcome)
+        if report.outcome not in FINAL and outcomes and report.nodeid in self._gathered.counted:
+            self._remarks.append(f"{report.nodeid} {_RUN_AGAIN}")
+            self._missed_first |= {report.nodeid} if _missed(outcomes) else set()
         if outcomes and (report.sections or not report.passed):
             from bakeoff.doors.pytest.report_texts import break_up_commands
 
