@@ -24,7 +24,7 @@ from bakeoff.cli.flags import EndingFlags, NoOpen, OutputFlags, RunFlags
 from bakeoff.errors import UsageError
 
 if TYPE_CHECKING:
-    from bakeoff.report.summary import RunTally
+    from bakeoff.report.summary import SubjectSummary
     from bakeoff.storage.run_folder import RunFolder
 
 app = group_of()
@@ -38,31 +38,20 @@ _EXPECTED = (PASSED, FAILED)  # a subject that fails is a result
 
 @dataclass(frozen=True, slots=True)
 class DemoResult:
-    """A finished part of the demo: its question, its exit code, and the counts of its runs."""
+    """A finished part of the demo: its question, its exit code, and an answer for each of its runs."""
 
     question: str
     code: int
     seconds: float
     runs: "list[RunFolder]"
-    tallies: "list[RunTally]"
+    answers: list[str]
+    controls: "list[SubjectSummary]"
 
     @property
     def is_right(self) -> bool:
         """Tell whether this part ran and its controls had the expected results."""
-        subjects = [one for tally in self.tallies for one in tally.summary().subjects]
-        controls = [one for one in subjects if one.subject in _CONTROLS]
         ran = self.code in _EXPECTED and bool(self.runs)
-        return ran and all(one.score == _CONTROLS[one.subject] for one in controls)
-
-    @property
-    def answer(self) -> str:
-        """Answer the question in a sentence for each run."""
-
-        from bakeoff.report.answer import answer
-
-        if self.code not in _EXPECTED or not self.runs:
-            return "This could not run here."
-        return " ".join(answer(tally.summary(), tally.cells) for tally in self.tallies)
+        return ran and all(one.score == _CONTROLS[one.subject] for one in self.controls)
 
 
 def demo_parts(results: Path, *, with_model: bool, with_node: bool) -> dict[str, list[str]]:
@@ -159,6 +148,7 @@ async def _run_parts(parts: Mapping[str, list[str]], results: Path, *, with_mode
 
 
 def _each(parts: Mapping[str, list[str]], results: Path, more: Mapping[str, str]) -> Iterator[DemoResult]:
+    from bakeoff.report.answer import answer
     from bakeoff.report.summary import tallied
     from bakeoff.storage.run_folder import run_folders
 
@@ -169,9 +159,13 @@ def _each(parts: Mapping[str, list[str]], results: Path, more: Mapping[str, str]
         before, started = {folder.name for folder in run_folders(results)}, time.monotonic()
         code = subprocess.run([sys.executable, "-m", *words], env={**os.environ, **more}, check=False).returncode
         left = [folder for folder in run_folders(results) if folder.name not in before]
-        plans = [(folder, folder.read_plan()) for folder in left]
-        tallies = [tallied(plan, folder.latest_records(plan)) for folder, plan in plans]
-        yield DemoResult(question, code, time.monotonic() - started, left, tallies)
+        answers, controls = [], []
+        for folder in left:
+            plan = folder.read_plan()
+            tally = tallied(plan, folder.latest_records(plan))
+            answers.append(answer(plan, tally.summary(), tally.cells))
+            controls += [one for one in tally.summary().subjects if one.subject in _CONTROLS]
+        yield DemoResult(question, code, time.monotonic() - started, left, answers, controls)
         if code == INTERRUPTED:
             return
 
@@ -188,7 +182,8 @@ def _conclude(ended: Sequence[DemoResult], results: Path, *, opened: bool) -> in
         return INTERRUPTED
     out().print()
     for number, each in enumerate(ended, 1):
-        out().print(f"{number}. {each.question} ({duration(each.seconds)})\n   {visible(each.answer)}")
+        answer = " ".join(each.answers) if each.code in _EXPECTED and each.runs else "This could not run here."
+        out().print(f"{number}. {each.question} ({duration(each.seconds)})\n   {visible(answer)}")
     for folder in (folder for each in ended for folder in each.runs):
         write_pages_of(folder, parts=parts_of)  # not every door writes a page by itself
     page = write_index_of(results)
