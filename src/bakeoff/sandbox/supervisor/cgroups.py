@@ -191,7 +191,7 @@ def own_folder(mounted: tuple[str, str], path: str) -> str:
 
 
 def upwards(mounted: tuple[str, str], path: str) -> list[str]:
-    """Return our group and those around it that delegate the controllers. A group with processes of its own cannot."""
+    """Return our group and its parents, where they have no processes and delegate controllers."""
     folder, point = own_folder(mounted, path), mounted[1]
     found = []
     while folder.startswith(point):
