@@ -1,7 +1,7 @@
 """Count the planned parts of a run, and the result of each.
 
-Every gate reads a ledger, and it is part of every file that is merged, compared or gated. Whatever is missing is
-undecided: a gate cannot pass because something did not run.
+Every gate reads a ledger, and every file that is merged, compared or gated has one. Missing parts
+are undecided: a gate cannot pass because something did not run.
 """
 
 from collections import Counter
@@ -37,11 +37,11 @@ class ShardsHere(FrozenModel):
 
     of: int
     numbers: tuple[int, ...]
-    collection: str | None = sparse_field(None)  # a digest of all evals before they were parted, if it is known
+    collection: str | None = sparse_field(None)  # digest of all evals before sharding, if known
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self | None:
-        """Return the shards of several files together; None if no file is a shard."""
+        """Return the shards of several files together; None if none is a shard."""
         if not parts:
             return None
         numbers = sorted({number for part in parts for number in part.numbers})
@@ -55,38 +55,38 @@ class ShardsHere(FrozenModel):
 
 
 class Ledger(FrozenModel):
-    """Counts of what was planned and of the results; the unit is a trial, or an eval of a pytest session."""
+    """Counts of planned parts and results. A part is a trial or, with pytest, an eval."""
 
     planned: int
     passed: int = 0
-    failed: int = 0  # with timeouts
+    failed: int = 0  # failed, including timeouts
     recorded: int = 0  # finished without a threshold
     missing: dict[Missing, int] = {}
     not_needed: int = 0  # because every comparison was decided
-    unscored: int = 0  # of the recorded ones, those without a score
-    named: tuple[str, ...] = ()  # the first of the missing ones, with the reason
-    ended: bool = True  # False: the run was stopped, or not all of it could be collected or read
-    problem: str = sparse_field("")  # that made it so, if it is known
+    unscored: int = 0  # recorded without a score
+    named: tuple[str, ...] = ()  # some missing parts with the reasons
+    ended: bool = True  # False: stopped, or not completely collected or readable
+    problem: str = sparse_field("")  # the reason if `ended` is False, if known
     shards: ShardsHere | None = None
 
     @property
     def undecided(self) -> int:
-        """Return the number of parts without a result."""
+        """Return how many parts have no result."""
         return sum(self.missing.values())
 
     @property
     def for_scores(self) -> Self:
-        """Return the ledger for a gate on scores, where parts without a score count as missing."""
+        """Return the ledger for a gate on scores, which counts parts without score as missing."""
         return self.model_copy(update={"missing": self.missing | {"unscored": self.unscored}})
 
     @property
     def of_its_shard(self) -> Self:
-        """Return the ledger for a gate on this part of the plan alone, where other shards do not count as missing."""
+        """Return the ledger for a gate on this shard alone. Others do not count as missing."""
         return self.model_copy(update={"shards": None})
 
     @property
     def gap(self) -> str | None:
-        """Return the reason why the number of missing parts is unknown; None if it is known."""
+        """Return why it is unknown how many parts are missing; None if it is known."""
         if self.shards is not None and (absent := self.shards.missing):
             names = ", ".join(map(str, absent))
             return f"{'shard' if len(absent) == 1 else 'shards'} {names} of {self.shards.of} missing"
@@ -95,17 +95,17 @@ class Ledger(FrozenModel):
         return None
 
     def without_end(self, problem: str = "") -> Self:
-        """Return the ledger marked as one of which it is unknown how much is missing."""
+        """Return the ledger, marked so that the number of missing parts is unknown."""
         return self.model_copy(update={"ended": False, "problem": problem})
 
     @property
     def words(self) -> str:
-        """Return the missing parts by kind, such as `2 not run, 1 skipped`."""
+        """Return the numbers of missing parts by kind, such as `2 not run, 1 skipped`."""
         return ", ".join(f"{count:,} {_WORDS[kind]}" for kind, count in self.missing.items() if count)
 
     @classmethod
     def total(cls, ledgers: Iterable[Self]) -> Self:
-        """Return the sum of several ledgers."""
+        """Add up several ledgers."""
         each = list(ledgers)
         missing: Counter[Missing] = Counter()
         for one in each:
@@ -124,7 +124,7 @@ class Ledger(FrozenModel):
 
 
 def missing_kind(record: Record) -> Missing | None:
-    """Return the kind of loss of a part with this record; None if it is finished."""
+    """Return why a part with this record counts as missing; None if it is finished."""
     if record.verdict not in LOST:
         return None
     own = _KINDS.get(record.failure.type) if record.failure is not None else None
@@ -132,7 +132,7 @@ def missing_kind(record: Record) -> Missing | None:
 
 
 def describe(ledger: Ledger, unit: str) -> str:
-    """Return the denominators of a ledger in one line."""
+    """Return all counts of a ledger in one line."""
     parts = [f"{count:,} {word}" for word in ("passed", "failed", "recorded") if (count := getattr(ledger, word))]
     parts += [ledger.words] if ledger.undecided else []
     parts += [f"{ledger.not_needed:,} not needed"] if ledger.not_needed else []
