@@ -63,7 +63,7 @@ class NotStartedError(InfraError):
 def _bind(listening: socket.socket, folder: Path) -> None:
     """Bind the socket in a folder.
 
-    On Linux, use the folder's descriptor, since paths may be too long.
+    On Linux, use the folder's descriptor, to keep the path short.
     """
     opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
