@@ -4,7 +4,8 @@ A trial uses them in this order. The engine makes a `Workspace` if the subject `
 `Subject.attempt(task)`. It then gives the `Transcript` and the collected files to each `Scorer` as a `ScoreInput`.
 Both run programs only through a `Sandbox`. A `Resource` is opened once and shared by all trials of a run.
 
-The `runtime_checkable` protocols are optional. A subject or scorer has one by having its methods.
+The `runtime_checkable` protocols are optional. A subject or scorer supports one if it has its
+methods.
 """
 
 import asyncio

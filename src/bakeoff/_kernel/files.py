@@ -4,7 +4,7 @@ An untrusted file may have any size, and may be a pipe without a writer or an en
 `read_file` and `open_file` refuse such files at once, with an OSError whose `strerror` fits into a
 sentence.
 
-Locks protect files from other processes. Without locks, no file that needs one is written.
+Files are locked against other processes. Without locks, files that need them are not written.
 """
 
 import contextlib
@@ -87,7 +87,7 @@ def read_file(path: Path, limit: int = MAX_FILE_SIZE, *, pipes: bool = False) ->
 def os_errors_explained(
     what: object, verb: str, *, hint: str = "", kind: Callable[[str], Exception] = RunFolderError
 ) -> Iterator[None]:
-    """Replace an OSError inside the block by an error with a one-sentence message.
+    """Turn an OSError inside the block into an error with a one-sentence message.
 
     Args:
         what: The subject of the sentence, such as the file.

@@ -28,7 +28,7 @@ _QUIET = logging.Logger("bakeoff.http_server", logging.CRITICAL + 1)
 
 @dataclass(frozen=True, slots=True)
 class ServerLimits:
-    """Limits for one client. Each time, in seconds, is for one step."""
+    """Limits for one client. All times are in seconds, and apply to a single step."""
 
     connections: int = 256
     head_seconds: float = 15.0  # from the connection or first byte to the end of the headers
@@ -52,7 +52,7 @@ class _RequestStep(NamedTuple):
 class LimitedProtocol(H11Protocol):
     """One connection, which is closed if its client is too slow.
 
-    If there are too many connections, one that waits for its client is closed to make room.
+    If there are too many connections, a waiting one is closed to make room.
     """
 
     def __init__(self, limits: ServerLimits, logger: logging.Logger | None = None, **given: Any) -> None:
@@ -116,7 +116,7 @@ class LimitedProtocol(H11Protocol):
         return self.cycle  # None before the first request, although not declared so
 
     def _awaited(self) -> _RequestStep | None:
-        """Return the step that the client must take now; None if the server is at work."""
+        """Return the step that the client must take now; None if it is the server's turn."""
         limits, cycle, theirs = self._limits, self._cycle, self.conn.their_state
         if self.transport.get_write_buffer_size() or self.transport.is_closing():
             return _RequestStep("taking", self._taken, limits.taking_seconds)

@@ -185,7 +185,7 @@ def parse_yaml(text: str, file: Path, form: str = "YAML") -> PlacedYaml:
 
 
 def _compose(text: str, file: Path, loader: Any) -> yaml.Node | None:
-    """Return the tree of a text, or None if it is empty. Raise ConfigError beyond the limits.
+    """Return the tree of a text, or None if it is empty. Raise ConfigError if it is too large.
 
     The limits are checked first, because the parser in C recurses for each level.
     """
@@ -223,7 +223,7 @@ class _Builder:
         self._made = 0
 
     def value(self, node: yaml.Node, key: Key) -> JsonValue:
-        """Return the value of a node with all inner nodes. Raise ConfigError beyond the limits."""
+        """Return the value of a node with all inner nodes. Raise ConfigError if it is too large."""
         line = node.start_mark.line + 1
         self._made += 1
         self.lines.setdefault(key, line)

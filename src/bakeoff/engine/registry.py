@@ -44,7 +44,7 @@ Tools = Callable[[Case, Mapping[str, Any]], tuple[Tool, ...]]
 
 
 def no_tools(case: Case, resources: Mapping[str, Any]) -> tuple[Tool, ...]:  # noqa: ARG001 - the signature of Tools
-    """Return no tools, as a registry does by default."""
+    """Return no tools. This is the default of a registry."""
     return ()
 
 
@@ -106,7 +106,7 @@ class ResolvedPlan:
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """Map kinds to factories. A registry is immutable: each `with_` method returns a new one.
+    """Maps kinds to factories. A registry is immutable: each `with_` method returns a new one.
 
     Args:
         subjects: by kind, functions that build a subject from its spec.

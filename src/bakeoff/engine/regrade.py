@@ -41,7 +41,7 @@ class Regrading:
 
     @property
     def outcome(self) -> str:
-        """Return MATCH, DIVERGES or INCOMPLETE, if something could not be derived."""
+        """Return MATCH, DIVERGES or, if something could not be derived, INCOMPLETE."""
         return "DIVERGES" if self.diverging else "INCOMPLETE" if self.underived else "MATCH"
 
 
@@ -96,7 +96,7 @@ async def _scored_again(
 
 
 def _contradiction(plan: Plan, trial: Trial, record: Record) -> Divergence | None:
-    """Return the contradiction of a record with the plan or its own transcript, or None."""
+    """Return what in a record contradicts the plan or the record's own transcript, or None."""
     threshold = plan.threshold_of(trial.case)
     if record.threshold != threshold:
         return Divergence(_name(trial), f"threshold {record.threshold}", f"threshold {threshold}, by the plan")

@@ -123,8 +123,8 @@ class TrialRunner:
     async def run(self, job: Job, spend: Callable[[Usage], None]) -> Record:
         """Run one trial, with retries after infra failures, and return its record.
 
-        Call it inside `apart`, which tells cancellation by the caller from cancellation by the
-        trial.
+        Call it inside `apart`, which distinguishes cancellation by the caller from cancellation by
+        the trial.
 
         Args:
             job: the trial.
@@ -170,7 +170,7 @@ class TrialRunner:
         )
 
     def lost(self, job: Job, failure: Failure) -> Record:
-        """Return the record of a trial without an attempt, through no fault of the subject."""
+        """Return a record without an attempt, for a failure that the subject did not cause."""
         return self._record(job, AttemptResult(attempt=Phase(seconds=0.0, failure=failure)), tries=0, spent=job.spent)
 
     def _record(self, job: Job, tried: AttemptResult, **fields: Any) -> Record:

@@ -66,7 +66,7 @@ async def in_own_task(function: Callable[[], Awaitable[Any]], clock: Clock) -> A
 
 
 def _ended(task: "asyncio.Task[Any]") -> "asyncio.Future[None]":
-    """Return a future for the end of a task, which can be cancelled without the task."""
+    """Return a future for the end of a task. Cancelling the future does not cancel the task."""
     ended: asyncio.Future[None] = task.get_loop().create_future()
 
     def end(_: object) -> None:

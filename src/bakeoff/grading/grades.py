@@ -115,7 +115,7 @@ class _TwinGrading:
         return TestRun(tests=tests, error=error, seconds=self.seconds, tampered=self._tampered(doubted))
 
     def _take_other_form_next(self, twin: Twin) -> None:
-        """If possible, choose a next half whose form of this twin was not used yet."""
+        """If possible, use next a half in which this twin has a form that was not used yet."""
         forms = [twin.edits[half % len(twin.edits)] for half in range(len(self.twins.halves))]
         shown = [form for half, form in enumerate(forms) if half not in self.halves]
         self.halves.sort(key=lambda half: forms[half] not in shown)

@@ -24,7 +24,7 @@ from bakeoff.protocols import Tool
 
 
 class McpHub:
-    """The servers of a run and their limits. This `Resource` opens once per run or per trial."""
+    """The servers of a run and their limits. A `Resource`, opened once per run or per trial."""
 
     def __init__(self, specs: Sequence[ServerSpec], limits: HubLimits | None = None) -> None:
         specs = with_unique_names(specs)
@@ -104,7 +104,8 @@ class OpenHub:
     ) -> ToolCallResult:
         """Call a tool. Raise `UsageError` for an unknown server or tool.
 
-        If the server dies or does not answer, raise `InfraError`, and restart it for later calls.
+        If the server dies or does not answer, raise `InfraError`, and restart the server for later
+        calls.
         """
         session = self._session(server)
         names = [known.name for known in session.tools]

@@ -234,13 +234,13 @@ class Connection:
         return Redactor(secrets).model(said) if secrets else said
 
     def received(self, item: Wire) -> None:
-        """Keep the latest tool list until the server is ready, for errors that name a tool."""
+        """Keep the latest tool list until the server is ready, so that errors can name a tool."""
         if not isinstance(item, Exception) and isinstance(item.message, JSONRPCResponse) and not self.ready:
             listed = item.message.result.get("tools")
             self._listed = listed if isinstance(listed, list) else None
 
     def close_with(self, error: BaseException | None) -> None:
-        """Record why the connection ended. Errors of the tool list explain themselves."""
+        """Record why the connection ended. Errors of the tool list need no explanation."""
         causes = list(leaves(error))
         reason = self._describe(causes[0]) if causes else "it ended"
         refused = any(isinstance(cause, ToolRefused | ValidationError) for cause in causes)
@@ -318,7 +318,7 @@ class ServerSession:
         return outcome.peer.remark() if isinstance(outcome, Connection) else ""
 
     async def call(self, tool: str, arguments: Mapping[str, JsonValue], seconds: float) -> ToolCallResult:
-        """Call a tool. If the server is just restarting, wait for it.
+        """Call a tool. If the server is restarting, wait for it.
 
         Raise `ToolTimeout` after `seconds`, and `InfraError` if the server fails.
         """

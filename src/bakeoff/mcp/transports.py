@@ -110,7 +110,7 @@ class HttpServer:
 
 
 async def _said(response: httpx2.Response) -> str:
-    """Return an error's text: how to authenticate, and the start of the body, still readable."""
+    """Return an error's text: how to authenticate, and the beginning of the body."""
     wanted = response.headers.get("www-authenticate", "")
     body = ""
     if response.headers.get("content-encoding", "identity").lower() == "identity":

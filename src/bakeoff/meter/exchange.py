@@ -228,7 +228,7 @@ class Exchange:
         return ProviderBusy(message, **how) if patient else InfraError(message)
 
     def _body(self) -> bytes:
-        """Return the request body. Ask for usage counts in chat streams, which need it."""
+        """Return the request body, changed to request usage counts in chat streams."""
         asked = self.asked
         options = asked.data.get("stream_options")
         counted = isinstance(options, dict) and options.get("include_usage")

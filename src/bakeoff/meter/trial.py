@@ -135,7 +135,7 @@ class MeterLimits:
 
     @property
     def of_server(self) -> ServerLimits:
-        """Return the limits of the HTTP server, wide enough that the meter can report its own."""
+        """Return the limits of the HTTP server, so wide that the meter's own are reached first."""
         return ServerLimits(self.connections, self.head_seconds, self.body_seconds + 5, self.taking_seconds + 5)
 
 
@@ -361,7 +361,7 @@ class TrialMeter:
         return self.failure
 
     def check(self) -> None:
-        """Raise the error that stopped the trial, or that of free requests if no model answered."""
+        """Raise the error that stopped the trial. If no model answered, free requests count too."""
         if self.failure is not None:
             raise self.failure
         if self.free_failure is not None and not self.worked:
@@ -442,7 +442,7 @@ class TrialMeter:
         return f"the budget of this run is used up: {self.failure}" if spent else None
 
     async def end_exchanges(self) -> None:
-        """End the token, cancel all exchanges, and wait until their usage is recorded."""
+        """Invalidate the token, cancel all exchanges, and wait until usage is recorded."""
         self.closed = True
         for exchange in self.exchanges:
             exchange.cancel()

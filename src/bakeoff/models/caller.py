@@ -354,7 +354,7 @@ def _connection_problem(error: ai.ModelConnectionError) -> str:
 
 
 def refusal(error: ai.AgentRunError | ai.UserError) -> str | None:
-    """Return the message of a provider that kept a prompt from the model, which is an answer."""
+    """Return the message of a provider that refused a prompt, which counts as an answer."""
     if not isinstance(error, ai.ModelRequestRejectedError) or error.provider_error_code not in _REFUSAL_CODES:
         return None
     said = error.body.get("message") if isinstance(error.body, dict) else None

@@ -200,7 +200,7 @@ def _amount(model_id: str, field: str, value: object) -> Decimal:
 
 
 def _brackets(model_id: str, field: str, raw: object) -> dict[int, Decimal]:
-    """Return prices by prompt length. Each applies above that number of tokens."""
+    """Return prices by prompt length. A price applies to prompts with more tokens than its key."""
     if raw is None:
         return {}
     if not isinstance(raw, list) or not all(isinstance(bracket, Mapping) for bracket in raw):
@@ -245,7 +245,7 @@ _GENAI_NAMES = {
 def price_from_genai(provider: str, model: str, when: datetime.datetime | None = None) -> Price | None:
     """Return the standard price at a time (default: now) from the list in genai-prices.
 
-    Return None if the model is unknown, or has other prices than per token.
+    Return None if the model is unknown, or if its price is not only per token.
     """
     known = _genai()
     name = _GENAI_NAMES.get(provider.lower(), provider.lower())

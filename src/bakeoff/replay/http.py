@@ -98,7 +98,7 @@ def http_hooks() -> Iterator[None]:
 
 
 def _aiohttp_guard(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Refuse model calls through aiohttp, as by Google's SDK, since they cannot be replayed."""
+    """Refuse model calls through aiohttp, used by Google's SDK, which cannot be replayed."""
 
     async def request(self: Any, method: str, url: Any, **options: Any) -> Any:
         headers = {str(name).lower() for name in options.get("headers") or ()}

@@ -119,7 +119,7 @@ def is_managed(prefix: Path) -> bool:
 
 
 def _is_part(found: Path, prefix: Path, pattern: str) -> bool:
-    """Return True if a path belongs to the installation. A link out must lead to a similar file."""
+    """Return True if a path belongs to the installation. Links may lead out to similar files."""
     real, kind = found.resolve(), pattern.rpartition("/")[2]
     if pattern == "bin/*" and not _INTERPRETER.fullmatch(found.name):
         return False
@@ -272,7 +272,7 @@ def environment(inside: Place, command: Command) -> dict[str, str]:
 
 
 def passed_on(command: Command) -> dict[str, str]:
-    """Return the language and time variables of the host, or fixed ones if it is graded."""
+    """Return the host's language and time variables, or fixed ones for a graded command."""
     return dict(FIXED) if command.graded else inherited(os.environ)
 
 

@@ -20,7 +20,7 @@ _MAX_COUNT = 200_000  # values in one object
 
 
 def has_class(value: Any, package: str, *names: str) -> bool:
-    """Return True if a base of the object's class has one of the names in the package."""
+    """Return True if the object's class, or a base class, has one of the names in the package."""
     return named_in(type(value).__mro__, package, *names)
 
 

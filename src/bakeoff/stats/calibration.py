@@ -77,7 +77,7 @@ class Strata:
         return len(self._lowest)
 
     def of(self, score: float) -> int:
-        """Return the number of a score's stratum. The lowest scores have 0."""
+        """Return the number of a score's stratum, from 0 for the lowest scores."""
         return max(0, sum(lowest <= score for lowest in self._lowest) - 1)
 
 
@@ -191,7 +191,7 @@ class _Spread:
     def of(
         cls, means: Sequence[float], clusters: Sequence[str | None], parts: Iterable[tuple[float, float]]
     ) -> "_Spread | None":
-        """Add the variances between cases and of labels; None without two independent cases."""
+        """Add the variance between cases to that of labels; None without two independent cases."""
         moments = moments_of_means(means, clusters)
         if moments.units < 2:
             return None
@@ -438,7 +438,7 @@ def krippendorff_alpha(units: Sequence[Sequence[Hashable]]) -> Estimate | None:
 
 
 def _resampled(units: Sequence[Any], statistic: Callable[[Sequence[Any]], float | None]) -> Estimate | None:
-    """Return a statistic with its bootstrap interval, or without if all units agree."""
+    """Return a statistic and its bootstrap interval, which is missing if all units agree."""
     import numpy as np
 
     value = statistic(units)

@@ -198,7 +198,7 @@ def satterthwaite(shares: Sequence[float]) -> float:
 
     F. E. Satterthwaite, Biometrics Bulletin 2 (1946): the smaller value of 2 E(V)²/Var(V) for
     independent cases, and for units whose cases are all alike. With Zipf's law for sizes, the first
-    alone covers only 87 to 92 %. Twenty equal clusters have 19 degrees of freedom by both.
+    alone covers only 87 to 92 %. Twenty equal clusters have 19 degrees of freedom either way.
     """
     odds = [share / (1 - share) for share in shares]
     first, second = (fsum(s * odd**power for s, odd in zip(shares, odds, strict=True)) for power in (1, 2))

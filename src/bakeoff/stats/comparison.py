@@ -215,7 +215,7 @@ def _excluding_level(interval: Callable[[float], Interval]) -> float:
 
 
 def newcombe(before: Sequence[Cell], after: Sequence[Cell], *, confidence: float) -> Interval | None:
-    """Return the interval of a difference from the intervals of its parts; None without these.
+    """Return the interval of a difference from those of its parts; None if one is undefined.
 
     For passes and failures, this is method 10 of Newcombe, Statistics in Medicine 17 (1998) 873.
     With other intervals than Wilson's, it is MOVER (Zou and Donner, Statistics in Medicine 27,
@@ -267,7 +267,7 @@ def fisher_p_value(one: tuple[float, float], other: tuple[float, float]) -> floa
 
 
 class Stamp(FrozenModel):
-    """The circumstances of a subject in a run, which must be equal to compare. None: unknown."""
+    """Circumstances of a subject in a run, None if unknown. Only equal ones can be compared."""
 
     model: str | None = None
     agent_version: str | None = None
@@ -292,7 +292,7 @@ class Mismatch(NamedTuple):
 
 
 def mismatches(baseline: Stamp, candidate: Stamp) -> tuple[Mismatch, ...]:
-    """Return every circumstance that differs. Unknown differs from known."""
+    """Return every circumstance that differs. Unknown counts as different from known."""
     both = ((name, getattr(baseline, name), getattr(candidate, name)) for name in Stamp.model_fields)
     return tuple(Mismatch(name, was, now) for name, was, now in both if was != now)
 
@@ -318,8 +318,8 @@ def holm_levels(p_values: Sequence[float], *, alpha: float = ALPHA) -> tuple[flo
     """Return the level by which Holm's method tests each p-value, in the order given.
 
     A p-value is at most its level exactly if it is at most alpha after `holm`. The smallest is
-    tested at alpha/m, the next at alpha/(m−1), and so on. All after the first that is not
-    significant have its level.
+    tested at alpha/m, the next at alpha/(m−1), and so on. From the first that is not significant
+    on, all have the same level.
     """
     levels = [alpha] * len(p_values)
     level, significant = alpha, True
@@ -334,7 +334,7 @@ def holm_levels(p_values: Sequence[float], *, alpha: float = ALPHA) -> tuple[flo
 def at_holm_levels(
     keys: Iterable[Key], compared: Callable[[Key, float], Comparison], *, alpha: float = ALPHA
 ) -> dict[Key, Comparison]:
-    """Make each comparison with the level of Holm's method, by `compared(key, level)`."""
+    """Return `compared(key, level)` for each key, at the level of Holm's method."""
     each = list(keys)
     strictest = alpha / max(1, len(each))  # the level of all, if none is significant
     found = {key: compared(key, strictest) for key in each}

@@ -315,7 +315,7 @@ def _bootstrap(change: Change) -> BayesianBootstrap | None:
 
 
 def _score(change: Change, n: float) -> float:
-    """Return Tango's statistic for no difference, where a pair's variance is `gained + lost`."""
+    """Return Tango's test statistic for a difference of 0."""
     apart = abs(change.moments.mean) - _CONTINUITY / n
     return max(0.0, apart) / sqrt((change.gained + change.lost) / n)
 

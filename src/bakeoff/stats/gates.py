@@ -349,7 +349,7 @@ class UnequalLosses(FrozenModel):
 
 
 def unequal_losses(losses: Mapping[str, Losses]) -> tuple[UnequalLosses, ...]:
-    """Return the pairs whose lost shares differ by more than 1 point and chance, clearest first.
+    """Return pairs whose lost shares differ by over 1 point and beyond chance, clearest first.
 
     If all subjects lose trials equally often, the chance that any pair is returned is at most 5 %.
     """

@@ -77,7 +77,7 @@ class BayesianBootstrap:
         return float(brentq(beyond, near, far, xtol=1e-9))
 
     def _quantile(self, point: float, start: float = 0.0) -> tuple[float, float]:
-        """Return the normal quantile of the chance of a mean below a point, and the saddlepoint."""
+        """Return the chance of a mean below a point as a normal quantile, and the saddlepoint."""
         import numpy as np
 
         apart = self.places - point
@@ -133,7 +133,7 @@ SKIPPED = "more than 10 % of the answers skipped"
 
 
 class Interval(FrozenModel):
-    """A confidence interval with its method. `TOO_SMALL` or `SKIPPED` means unsure coverage."""
+    """A confidence interval with its method. `TOO_SMALL` or `SKIPPED` marks unsure coverage."""
 
     low: float
     high: float

@@ -59,7 +59,7 @@ class VarianceSplit(FrozenModel):
 
     @property
     def gain_of_doubling_rounds(self) -> float:
-        """Return by which share the interval would shrink. Doubling the cases gives 29 %."""
+        """Return the share by which the interval would shrink. Doubling the cases gives 29 %."""
         return 1 - sqrt(1 - self.share_within / 2)
 
     @property
@@ -154,7 +154,7 @@ def too_few(units: int, name: str = "cases", *, alpha: float = ALPHA) -> str | N
 def minimum_detectable(
     cases: int, rounds: float, noise: Noise, *, clusters: int | None = None, power: float = POWER
 ) -> float | None:
-    """Return the true difference that is detected with probability `power`; above 1: none.
+    """Return the true difference detected with probability `power`; above 1, there is none.
 
     None ("cannot be estimated") for one case or cluster, or if nothing varies. The decision is by
     `comparison.ComparisonRule`. One round is assumed to pass or fail, and differences over several

@@ -290,7 +290,7 @@ class PairDecisions:
         return fmean(after) - fmean(before) if before and after else None
 
     def needs(self, subject: str) -> bool:
-        """Return True if more trials of a subject could decide a pair; always for controls."""
+        """Return True while a pair of this subject is undecided; for a control, any pair."""
         pairs: Sequence[_DecisionPair] = self._pairs_of.get(subject, self._pairs)
         return any(pair.decision is SequentialDecision.UNDECIDED for pair in pairs)
 

@@ -99,7 +99,7 @@ Entry = Record | SpentTokens | JournalMark | Damage
 
 
 def read_journal(path: Path) -> Iterator[Entry]:
-    """Yield all entries in order, then damage that no single line shows.
+    """Yield all entries in order. At the end, yield damage such as missing lines.
 
     Skip an incomplete last line, which was never reported as finished.
     """
@@ -118,7 +118,7 @@ def read_journal_with_places(path: Path) -> Iterator[tuple[int, Entry]]:
 
 
 def read_journal_backwards(path: Path, step: int = _STEP) -> Iterator[Entry]:
-    """Yield all entries, last first, then damage that no single line shows.
+    """Yield all entries, last first. At the end, yield damage such as missing lines.
 
     So the first record of a trial is the one that counts.
     """
@@ -431,7 +431,7 @@ def write_all(descriptor: int, data: bytes) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Seal:
-    """Totals of a run's journal and the digest of its plan, as of a certain time."""
+    """The totals of a journal and the digest of its plan, at the time of sealing."""
 
     journal: Totals = field(default_factory=Totals)
     plans: tuple[str, ...] = ()  # the SHA-256 of the plan, or of old and new plan

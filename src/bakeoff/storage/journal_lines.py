@@ -225,7 +225,7 @@ def _misplaced(found: LineEnd, due: int, sum_before: int | None) -> str | None:
 
 
 def is_unsealed(raw: bytes) -> bool:
-    """Return True if a line without checksum may be of version 1, which had none."""
+    """Return True if a line without a checksum may be of version 1, which had none."""
     try:
         line = from_json(raw)
     except ValueError:

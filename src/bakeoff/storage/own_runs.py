@@ -26,7 +26,7 @@ def state_folder() -> Path:
 
 
 def remember(run: Path, plan: bytes, *, instead_of: bytes | None = None) -> None:
-    """Note that this user starts a run with this plan. If that fails, `why_unknown` will tell.
+    """Note that this user starts a run with this plan. If that fails, `why_unknown` reports it.
 
     `instead_of` is the plan that this one replaces. If it was known, it stays known.
     """

@@ -124,7 +124,7 @@ def _sorted_out(journal: BinaryIO, blobs: Blobs) -> _Lines:
 
 
 def _take_last(journal: BinaryIO, found: _Lines, number: int) -> None:
-    """Keep a last line that lost only its newline. Put incomplete ones aside, uncounted."""
+    """Keep a last line that lost only its newline. Put an incomplete one aside, not as damage."""
     begin, size = end_of_lines(journal.fileno()), os.fstat(journal.fileno()).st_size
     line = lost_newline(journal.fileno())
     end = line_end(line) if line is not None else None

@@ -166,7 +166,7 @@ class RunFolder:
     def write_plan(self, plan: Plan, redactor: Redactor, *, made_here: bool = True) -> None:
         """Write the plan without secrets, and seal it. The seal always matches, even after a kill.
 
-        With `made_here`, this user can run it again without a question.
+        With `made_here`, this user can run it again without being asked.
         """
         data = plan.model_dump_json(exclude_defaults=True, indent=1).encode()
         if redactor.finds(data):

@@ -51,7 +51,7 @@ class Signature(FrozenModel):
 
     @property
     def public_bytes(self) -> bytes:
-        """Return the public key of the signer, 32 bytes, which is only trustworthy if known."""
+        """Return the signer's public key, 32 bytes. Only readers who know the key can trust it."""
         return _decoded(self.public_key)
 
     @property

@@ -244,7 +244,7 @@ def _all_pieces(sizes: dict[str, int]) -> Iterator[JournalPiece]:
 
 
 def unjoined_pieces(sizes: dict[str, int], pieces: list[JournalPiece]) -> list[JournalPiece]:
-    """Return pieces that should count by their lease, but do not continue any of `pieces`."""
+    """Return pieces with a current lease that leave a gap after `pieces` or overlap them."""
     begins = [piece.begin for piece in pieces]
     found = []
     for piece in _all_pieces(sizes):
@@ -324,7 +324,7 @@ def _is_new(folder: Path, file: str, size: int, *, behind: bool) -> bool:
 
 
 def in_groups(files: list[str], sizes: dict[str, int]) -> Iterator[list[str]]:
-    """Yield files in groups that fit in memory, seal and plan last, which show completeness."""
+    """Yield files in groups that fit in memory. Seal and plan come last, to show completeness."""
     group: list[str] = []
     for file in sorted(files, key=lambda file: (file in ("plan.json", "seal.json"), file)):
         if group and (len(group) >= _AT_ONCE or sum(sizes[one] for one in group) + sizes[file] > _BYTES_AT_ONCE):

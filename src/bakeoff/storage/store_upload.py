@@ -109,7 +109,7 @@ class StoreLease:
         return lease
 
     def renew(self) -> None:
-        """Renew the lease after a third of its time. Raise LeaseLost if another process has it."""
+        """Renew the lease after a third of its time. Raise LeaseLost if another process took it."""
         if self.clock() - self._renewed < self.seconds / 3:
             return
         self.check()

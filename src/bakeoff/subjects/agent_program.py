@@ -101,7 +101,7 @@ def first_line(said: str) -> str | None:
 
 
 def last_words(said: str) -> str:
-    """Return the line that explains why a program ended: the last, or the one above a trace."""
+    """Return the line that explains why a program ended: the last, or that above a stack trace."""
     lines = [stripped for line in said.splitlines() if (stripped := _printable(line).strip())]
     errors = [line for line in lines if _ERROR.match(line)]
     return (errors or lines or [""])[-1][:_MAX_WORDS_LENGTH]

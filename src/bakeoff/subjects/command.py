@@ -96,7 +96,7 @@ class CommandSubject:
         return self
 
     async def attempt(self, task: Task) -> Transcript:
-        """Run the program on the prompt. The subject fails by a bad exit code, not if missing."""
+        """Run the program on the prompt. A bad exit code is the subject's failure."""
         argv, stdin = self._input(task.prompt)
         if self.options.sandbox == "none":
             done = await self._unconfined(argv, stdin, task)

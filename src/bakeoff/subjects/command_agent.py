@@ -209,10 +209,7 @@ class CommandAgent:
         return {**self._spelled_out(), **login, **others, **self._keys()}
 
     def _spelled_out(self) -> dict[str, str]:
-        """Return keys in the definition itself.
-
-        It is then refused, since plans would store them.
-        """
+        """Return keys in the definition itself, which is then refused: plans would store them."""
         env = {**self.definition.env, **(rule.env if (rule := self.definition.providers.get(self.provider)) else {})}
         spelled = {name: value for name, value in env.items() if "{" not in value}
         named = secrets_in(spelled)

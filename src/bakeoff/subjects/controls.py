@@ -218,13 +218,13 @@ class ScriptedSubject:
         return cls(options)
 
     def check(self, case: Case) -> str | None:
-        """Report a case without a scripted answer. A function's answers are not known before."""
+        """Report a case without a scripted answer. Answers of functions are unknown in advance."""
         if self.function is not None or self.script.default is not None or case.id in self.script.answers:
             return None
         return "the script has no answer for it and no default: add one of them"
 
     async def attempt(self, task: Task) -> Transcript:
-        """Follow the script. Calls of unknown tools are recorded as errors, and it goes on."""
+        """Follow the script. Calls of unknown tools are recorded with an error."""
         answer = await self._answer(task)
         if answer.usage != NO_USAGE:
             task.spend(answer.usage)

@@ -96,7 +96,7 @@ def read_tree(folder: Path, known: Collection[str] = ()) -> Tree:
 
 
 def read_matching(folder: Path, patterns: Iterable[str]) -> Tree:
-    """Read matching files of an untrusted folder, except of version control and tools."""
+    """Read matching files of an untrusted folder. Skip those of version control and tools."""
     taken = take(folder, patterns, max_bytes=MAX_BYTES, max_files=MAX_FILES)
     wanted = {name: data for name, data in taken.files.items() if not PASSED_OVER & set(name.split("/")[:-1])}
     return Tree(*TakenFiles(wanted, taken.refused).texts())

@@ -101,7 +101,7 @@ class CommandRunner:
     command: str
 
     async def run(self, files: Mapping[str, str], *, tests: Sequence[str] = (), seconds: float) -> TestRun:
-        """Run the command on a candidate without network. Packages are installed once for all.
+        """Run the command on a candidate without network. Packages are installed only once.
 
         `tests` is ignored, because the command decides which tests run. Raise `InfraError` if the
         installation fails.

@@ -42,7 +42,7 @@ class TypeChecker:
         self._asking = asyncio.Lock()
 
     async def check(self, files: Mapping[str, str], seconds: float) -> str | None:
-        """Return type errors in the files and failed type tests as one text; None without any."""
+        """Return type errors and failed type tests as one text; None if there are none."""
         errors = await self._compile(files, seconds)
         if errors is None and any(matches(name, TYPE_TESTS) for name in files):
             return await self._run_type_tests(files, seconds)
@@ -187,7 +187,7 @@ class OpenExercises:
         return await self.grader.run(given, tests=tests, seconds=seconds)
 
     async def type_errors(self, files: Mapping[str, str], seconds: float) -> str | None:
-        """Return the type errors of an answer; None without errors or types."""
+        """Return the type errors of an answer; None if there are none, or no types."""
         given = {name: text for name, text in files.items() if not is_outside_tests(name)}
         return None if self.types is None else await self.types.check(given, seconds)
 

@@ -144,7 +144,7 @@ def pytest_folders() -> tuple[Path, ...]:
 
 
 async def install_once(folder: Path, fill: Callable[[Path], Awaitable[None]], note: str = "", say: Say = quiet) -> Path:
-    """Return the folder, read-only. If it is missing, `fill` fills a new folder, which is renamed.
+    """Return the folder, read-only. If it is missing, `fill` first makes its content.
 
     Before an installation, `say` is called with `note`.
     """

@@ -234,7 +234,7 @@ def track_of(slug: str | None, names: Iterable[str]) -> Track:
 
 
 def graded_track(language: str, command: str | None = None) -> Track:
-    """Return a language's track by slug, in any case. A test command allows any language."""
+    """Return a language's track by its slug, ignoring case. A test command allows any language."""
     name = language.strip().lower()
     track = TRACKS.get(name) or Track(name, language, ())
     if track in GUARDED:

@@ -61,10 +61,7 @@ class NotStartedError(InfraError):
 
 
 def _bind(listening: socket.socket, folder: Path) -> None:
-    """Bind the socket in a folder.
-
-    On Linux, use the folder's descriptor, to keep the path short.
-    """
+    """Bind the socket in a folder, by the folder's descriptor on Linux, to keep the path short."""
     opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         short = Path(f"/proc/self/fd/{opened}")
@@ -401,7 +398,7 @@ async def run_script(
 
 
 def read_last_line(done: CommandResult) -> TestRun:
-    """Return the run reported in the last line of a whole test runner, or ended by a limit."""
+    """Return the run from the last line of output, or a run that a limit has ended."""
     if done.stop != "exited":
         return stopped_by_limit(done)
     with contextlib.suppress(PeerGone, IndexError):

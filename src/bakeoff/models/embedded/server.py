@@ -45,7 +45,7 @@ def _tell(text: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedServer:
-    """The resource of an embedded model, by a name such as `smollm2` or a `.gguf` path."""
+    """The resource of an embedded model: a name such as `smollm2`, or a path of a `.gguf` file."""
 
     model: str
     slots: int = field(default_factory=lambda: min(_MAX_SLOTS, usable_cores()))  # requests at the same time

@@ -98,7 +98,7 @@ def _spelled(value: str) -> Iterator[bytes]:
 
 
 def _encoded(raw: bytes) -> Iterator[bytes]:
-    """Yield the value in encodings of bytes, and in base64 at every alignment."""
+    """Yield the value with encoded bytes, and in base64 at every alignment."""
     for written in _NUMBERS:
         yield "".join(map(written.format, raw)).encode()
     for encode in (base64.b64encode, base64.urlsafe_b64encode):

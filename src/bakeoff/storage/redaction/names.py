@@ -1,4 +1,4 @@
-"""Decide which values are secret, by names of variables and fields, and by their look."""
+"""Decide which values are secret, by the names of variables and fields, and by their form."""
 
 import base64
 import json
@@ -89,7 +89,7 @@ def _secrets_of(name: str, value: str) -> tuple[tuple[str, str], ...]:
 
 
 def _inside(name: str, value: str) -> Iterator[tuple[str, str]]:
-    """Yield secrets that the form of the value reveals, whatever its name is."""
+    """Yield secrets that are recognised by the form of a value, not by its name."""
     if _KEY.fullmatch(value.strip()):
         yield name, value.strip()
     elif _PRIVATE_KEY.search(value):

@@ -146,7 +146,7 @@ class _Index:
         return [(start, self._edges[number]) for number, start, _ in found]
 
     def found_in(self, view: bytes, cuts: list[int]) -> Iterator[tuple[int, int, bytes]]:
-        """Yield start, end and needle of each match; with `cuts`, also of parts."""
+        """Yield start, end and needle of each match; with `cuts`, also of partial matches."""
         covered, last = 0, b""
         for at, edge in self.edges_in(view):
             for needle in self._starting.get(edge, ()):
@@ -221,7 +221,7 @@ class Redactor:
         return self(text.encode("utf-8", "surrogatepass"), cut=cut).decode("utf-8", "surrogatepass")
 
     def model(self, model: Model, *, cut: bool = False) -> Model:
-        """Return the data without secrets. Its JSON must not be redacted, because of escapes."""
+        """Return the data without secrets. Redacting its JSON instead would fail on escapes."""
         return with_texts(model, partial(self.text, cut=cut))
 
     def names_in(self, model: "BaseModel") -> list[str]:
