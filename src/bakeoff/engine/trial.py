@@ -158,7 +158,7 @@ class TrialRunner:
             del self.control.in_flight[trial.index]
 
     def note_refusal(self, record: Record) -> None:
-        """If the provider refuses the subject, such as for a wrong key, skip its trials."""
+        """If the provider refuses the subject, perhaps for a wrong key, skip its trials."""
         failure = record.attempt.failure if record.attempt else None
         if failure is not None and failure.stops_subject:
             self.control.refused.setdefault(record.subject, self.control.redact(failure.message))

@@ -307,7 +307,7 @@ async def grade_answer(case: GradedCase, answer: Mapping[str, str], resources: M
 async def run_answer(
     case: GradedCase, reference: ReferenceRun | None, answer: Mapping[str, str], resources: Mapping[str, Any]
 ) -> TestRun:
-    """Run the tests on an answer, with twins where there are any.
+    """Run the tests on an answer, with twins if there are any.
 
     If the case has a command, it must pass with the unchanged tests. Then our own runner must pass
     with the twins.
@@ -374,7 +374,7 @@ def compare_runs(
         run: The run of the answer, with or without twins.
         validation: The validator's result, if there is a validator.
         skipped: Tests that are always skipped.
-        types: The type errors of the answer. If there are any, it fails.
+        types: The type errors of the answer, which make it fail.
     """
     problem = _problem(case, reference, run)
     wanted = Counter(reference.counted if reference else [test.name for test in run.tests if test.name not in skipped])

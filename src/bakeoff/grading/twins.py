@@ -392,7 +392,7 @@ class _TwinSearch:
             self.found = [each for each in self.slow if each.proves][:2] or self.found or self.slow[:1]
 
     def twins(self) -> Iterator[Twin]:
-        """Yield the twins of the test: one for each row of a table, or else one."""
+        """Yield the twins of the test: a twin for each row of a table, or a single twin."""
         if not self.found:
             return
         by_form = {each.form: each for each in reversed(self.found)}

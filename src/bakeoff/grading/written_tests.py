@@ -341,7 +341,7 @@ class _TestReader:
         return f"{'=' if parent.type in self.dialect.assignments else parent.type}{path}"
 
     def _subject(self, node: Node) -> str:
-        """Return the name of the tested function if the value is in an assertion, or else empty."""
+        """Return the name of the tested function if an assertion contains the value, or ""."""
         around = [parent for _, parent in ancestors(node, self.node)]
         calls = [each for each in around if each.type == self.dialect.calls]
         asserting = [each for each in around if each.type == "assert_statement"]

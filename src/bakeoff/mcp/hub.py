@@ -90,7 +90,7 @@ class OpenHub:
         return dict(zip(self._sessions, offers, strict=True))
 
     def remarks(self) -> dict[str, str]:
-        """Return remarks on servers that work but break the protocol, such as by printing."""
+        """Return remarks on servers that work but break the protocol, for example by printing."""
         return {name: remark for name, session in self._sessions.items() if (remark := session.remark())}
 
     def fingerprint(self, server: str | None = None) -> str:

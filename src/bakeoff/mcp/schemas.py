@@ -225,7 +225,7 @@ class _SchemaComparison:
         yield from self._others(old, new, place, trail)
 
     def _others(self, old: Schema, new: Schema, place: str, trail: _Trail) -> Iterator[SchemaChange]:
-        """Compare the rules for undeclared properties, which most calls do not use."""
+        """Compare the rules for undeclared properties."""
         one, other = _open(old), _open(new)
         if isinstance(one, dict) and isinstance(other, dict):
             yield from self.part(one, other, _joined(place, "*"), trail)

@@ -56,7 +56,7 @@ Answer = TypeVar("Answer", ElicitationAnswer, SamplingAnswer)
 
 
 def elicitation_of(answers: Sequence[ElicitationAnswer]) -> ElicitationFnT | None:
-    """Return a function that answers the server's questions to users; None without answers."""
+    """Return a function that answers questions to the user, or None if none is configured."""
     if not answers:
         return None
 
@@ -77,7 +77,7 @@ def elicitation_of(answers: Sequence[ElicitationAnswer]) -> ElicitationFnT | Non
 
 
 def sampling_of(answers: Sequence[SamplingAnswer]) -> SamplingFnT | None:
-    """Return a function that answers the server's requests to models; None without answers."""
+    """Return a function that answers requests to the model, or None if none is configured."""
     if not answers:
         return None
 
@@ -297,7 +297,7 @@ class ServerSession:
         return outcome if isinstance(outcome, str) else None
 
     async def stop(self) -> None:
-        """Let the server exit or kill it, and wait for all its processes despite cancellation."""
+        """Let the server exit, or kill it, and wait for all its processes despite cancellation."""
         if self._task is None:
             return
         self._stopping = True

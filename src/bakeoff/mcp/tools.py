@@ -118,7 +118,7 @@ def text_in(block: Any) -> str | None:
 
 
 def tools_fingerprint(tools: Iterable[ServerTool]) -> str:
-    """Return a hash of all names, descriptions and schemas, whatever the order and server."""
+    """Return a hash of all names, descriptions and schemas. Order and server do not matter."""
     parts = [[tool.name, tool.description, tool.input_schema, tool.output_schema] for tool in tools]
     return fingerprint(sorted(parts, key=lambda part: json.dumps(part, sort_keys=True)))
 

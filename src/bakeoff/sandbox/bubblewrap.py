@@ -220,7 +220,7 @@ _EMPTY = "empty"
 
 @cache
 def fixed_figures() -> dict[str, str]:
-    """Return fixed texts for files of live figures in /proc, as on a freshly started machine."""
+    """Return fixed texts to replace live figures in /proc, as on a freshly started machine."""
     total = re.search(r"^MemTotal:.*$", (PROC / "meminfo").read_text(), re.MULTILINE)
     size = total[0].partition(":")[2] if total else " 0 kB"
     memory = [f"{name}:{size}" for name in ("MemTotal", "MemFree", "MemAvailable")]

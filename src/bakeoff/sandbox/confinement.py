@@ -228,7 +228,7 @@ def _words(program: UserProgram) -> Iterator[str]:
 
 
 def _code_folders(script: Path) -> Iterator[Path]:
-    """Yield the folders that a script imports from: its own, its package, packages above it."""
+    """Yield the folders that a script imports from: its own, its package's, and those above."""
     package = next((parent for parent in script.parents if (parent / "package.json").is_file()), script.parent)
     folders = [folder for folder in (package, script.parent) if not is_around_home(folder)]
     yield folders[0] if folders else script

@@ -191,7 +191,7 @@ class _Spread:
     def of(
         cls, means: Sequence[float], clusters: Sequence[str | None], parts: Iterable[tuple[float, float]]
     ) -> "_Spread | None":
-        """Add the variance between cases to that of labels; None without two independent cases."""
+        """Add the variances between cases and of labels; None for fewer than two units."""
         moments = moments_of_means(means, clusters)
         if moments.units < 2:
             return None

@@ -213,9 +213,9 @@ def cases_needed(baseline: Cells, candidate: Cells, *, alpha: float = ALPHA, pow
 def cases_to_pass(comparison: Comparison, margin: float) -> int | None:
     """Return how many cases let unchanged code pass `--margin --undecidable fail` in 95 % of runs.
 
-    None without an interval or margin. The noise is taken from the comparison. The gate passes if
-    the lower end of the 90 % interval is above −margin. Unchanged code misses that in 5 % of runs
-    once the interval is as wide as the margin.
+    None if there is no interval or margin. The noise is taken from the comparison. The gate passes
+    if the lower end of the 90 % interval is above −margin. Unchanged code misses that in 5 % of
+    runs once the interval is as wide as the margin.
     """
     inner = comparison.inner
     return None if inner is None or not margin else max(2, ceil(comparison.cases * (inner.width / margin) ** 2))

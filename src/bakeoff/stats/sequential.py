@@ -119,7 +119,7 @@ class SequentialTest:
         return sum(self._differences) / sum(self._weights) if self._differences else None
 
     def interval(self) -> Interval | None:
-        """Return the interval, valid over all looks so far; None before the first unit."""
+        """Return the interval, valid over all looks so far; None if there is no unit yet."""
         if not self._differences:
             return None
         low = _bound(self._differences, self._weights, self._enough)

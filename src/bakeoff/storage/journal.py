@@ -349,7 +349,7 @@ def _redacted(record: Record, redactor: Redactor) -> Record:
 
 
 def _storable(record: Record) -> bytes:
-    """Return the record as JSON that is readable, whatever a subject put into it."""
+    """Return the record as readable JSON, even if a subject put unusual data into it."""
     try:
         return _readable(record)
     except (PydanticSerializationError, ValueError) as error:

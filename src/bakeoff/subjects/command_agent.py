@@ -247,7 +247,7 @@ class CommandAgent:
         return Needs(workspace=True, resources=(*shared, *packages.values()))
 
     def _upstream(self) -> "Upstream | None":
-        """Return the provider behind the meter; None without a meter."""
+        """Return the provider behind the meter, or None if the agent runs without a meter."""
         rule = self.definition.meter.get(self.provider)
         if rule is None or self.use_login:  # a login is not billed by tokens and has no key of ours
             return None

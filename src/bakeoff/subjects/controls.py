@@ -54,7 +54,7 @@ class Submission(FrozenModel):
         return Needs(workspace=bool(self.files))
 
     async def attempt(self, task: Task) -> Transcript:
-        """Write the files and return the answer, whatever the prompt is."""
+        """Write the files and return the answer. The prompt is ignored."""
         if self.files:
             task.workspace.write(self.files)
         return Transcript(output=self.output)

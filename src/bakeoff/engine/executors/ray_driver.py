@@ -145,7 +145,7 @@ class RayRunner:
             del self.control.in_flight[trial.index]
 
     async def _try_workers(self, job: Job, spend: Callable[[Usage], None]) -> Record:
-        """Try workers in turn. Keep a record with an attempt rather than one without."""
+        """Try workers in turn. Prefer a record with an attempt to a record without one."""
         why = ""
         for _ in range(_MAX_LOSSES):
             worker = await self._free_worker()

@@ -192,7 +192,7 @@ def _row_values(reader: SuiteReader, row: Node, fields: list[str], table: str) -
 
 
 def _title(loop: Node, names: list[str]) -> str | None:
-    """Return the field with the name of a row's subtest: empty if unknown, None without one."""
+    """Return the field with the name of a row's subtest: empty if unknown, None if not used."""
     found = re.search(r"\.Run\(\s*([\w.]+)\s*,", text_of(loop))
     if found is None:
         return "" if ".Run(" in text_of(loop) else None

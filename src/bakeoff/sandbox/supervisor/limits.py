@@ -112,7 +112,7 @@ class DiskWatch:
 def disk_use(roots: list[str], owner: int | None, limit: int) -> Iterator[int]:
     """Yield the bytes found so far after each entry, so that the caller can pause.
 
-    The search ends early above the limit.
+    The search ends early if the limit is exceeded.
     """
     used, linked = 0, set[tuple[int, int]]()
     queue = list(roots)
