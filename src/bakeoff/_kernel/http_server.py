@@ -75,7 +75,7 @@ class LimitedProtocol(H11Protocol):
             # the client to acknowledge the first.
             accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if len(self.connections) > self._limits.connections:
-            # Of the connections at the earliest step, close the one that we have waited for longest.
+            # Of those at the earliest step, close the one that we have waited for longest.
             found = [(each, each._awaited()) for each in self.connections if isinstance(each, LimitedProtocol)]
             waiting = [
                 (_STEPS.index(step.name), each._since, each) for each, step in found if step and each is not self

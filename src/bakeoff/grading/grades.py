@@ -103,7 +103,7 @@ class _TwinGrading:
         doubted = frozenset(place for pair in self.pairs for place in pair.doubted)
         suspects = [twin for twin in self.twins.twins if not doubted.isdisjoint(twin.tests)]
         if [twin.change for twin in suspects] in (["part"], ["input"]):
-            # Right answers fail any other whole value. Use a new form, which the answer cannot remember.
+            # Right answers fail any other value. Use a new form, which the answer cannot know.
             self._take_other_form_next(suspects[0])
             again = await self._add_pair()
             doubted = again.doubted | (doubted - again.perturbed)
@@ -140,8 +140,8 @@ class _TwinGrading:
         self.seconds += sum(each.seconds for each in runs)
         broken = [each for each in runs if not self._is_complete(each)]
         if len(broken) == 1 and spared is None and broken[0].stop in ("timeout", "memory"):
-            # A twin with another input may never end. Repeat without such twins in the run that did not end,
-            # but keep the form and the other run's twins, so that an answer can neither learn nor avoid them.
+            # A twin with another input may never end. Repeat without such twins in this run, but keep the
+            # form and the other run's twins, so that an answer can neither learn nor avoid them.
             suspects = halves[runs.index(broken[0])]
             inputs = frozenset(each for each in suspects if self.twins.twins[each].change == "input")
             return await self._add_pair(spared=inputs)

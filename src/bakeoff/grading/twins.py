@@ -534,7 +534,7 @@ async def _prove(
     for _ in range(_MAX_MENDINGS):
         if not usable:
             break
-        # Toss a coin for each twin: with halves of equal size, all others would reveal the last one.
+        # Toss a coin for each twin: with equal halves, all others would reveal the last one.
         halves = tuple(frozenset(index for index in range(len(usable)) if draw.randrange(2)) for _ in range(_HALVES))
         twins = Twins(twins=tuple(usable), halves=halves)
         unfit, is_broken = await _unfit(twins, files, plain, run)

@@ -189,7 +189,7 @@ class Connection:
             self._watched(),
             cache=None,
             client_info=info,
-            # Protocol 2026-07-28 forbids questions during a call, but most servers that ask are older.
+            # Protocol 2026-07-28 forbids questions during a call, but most servers are older.
             mode="legacy" if spec.elicitation or spec.sampling else "auto",
             elicitation_callback=elicitation_of(spec.elicitation),
             sampling_callback=sampling_of(spec.sampling),
@@ -375,7 +375,7 @@ class ServerSession:
         except RuntimeError as error:
             if connection.ended.is_set():
                 raise InfraError(await self._describe_death(connection, tool)) from error
-            # So the SDK reports an answer that violates the tool's output schema. A retry would not help.
+            # So the SDK reports an answer that violates the output schema. Retrying is useless.
             result = ToolCallResult(server=self.spec.name, tool=tool, text=visible(str(error)), is_error=True)
         self._deaths = 0
         return connection.redacted(result)

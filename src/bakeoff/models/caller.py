@@ -290,7 +290,7 @@ def trial_error(
         return InfraError(f"{model}: {_refused_key(error, model, keys)}", stops_subject=True)
     answered = any(isinstance(one, ModelResponse) for one in messages)
     if answered and isinstance(error, ai.ModelRequestRejectedError) and not isinstance(error, ai.ModelNotFoundError):
-        # The provider accepted earlier requests of this conversation with the same settings and tools.
+        # The provider accepted earlier requests with the same settings and tools.
         return SubjectError(f"{message} (refused for what the model wrote: its earlier requests were accepted)")
     if isinstance(error, ai.ModelQuotaExceededError | ai.ModelRequestRejectedError | ai.UserError):
         return InfraError(message, permanent=True)
@@ -304,7 +304,7 @@ def trial_error(
         )
     if isinstance(error, ai.ModelHTTPError) and error.status_code < 500 and error.status_code not in _MAY_PASS_STATUS:
         return InfraError(message, permanent=True)
-    # An SDK that cannot decode a complete body, such as an empty one, raises this from a JSON error.
+    # An SDK that cannot decode a body, such as an empty one, raises this from a JSON error.
     if isinstance(error, ai.UnexpectedModelBehavior) or isinstance(error.__cause__, _UNDECODED):
         return ProviderBusy(message, most_tries=_MAX_UNREADABLE)
     return ProviderBusy(message)

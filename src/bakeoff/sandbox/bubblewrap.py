@@ -205,7 +205,7 @@ def find_bubblewrap() -> tuple[BubblewrapSandbox | None, str]:
     return None, f"{program} is there but does not work: {why}"
 
 
-# Graded commands do not see live figures of the machine in /proc, by which two runs could communicate.
+# Graded commands do not see live figures in /proc, by which two runs could communicate.
 # Files that programs need are replaced by fixed ones.
 PROC = Path("/proc")
 # Files that never change, or that belong to a single command.

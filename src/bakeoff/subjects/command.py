@@ -151,7 +151,7 @@ class CommandSubject:
             stdin=stdin,
         )
         if started.place.uid is None and isinstance(confined, BubblewrapSandbox):
-            # As for MCP servers, a folder that only root can read is read by root without capabilities.
+            # As for MCP servers, folders for root only are read by root without capabilities.
             return judged(await supervise(confined.order(started), started))
         done: CommandResult = await confined.run(started)
         return done

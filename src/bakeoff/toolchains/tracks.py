@@ -187,7 +187,7 @@ CPP = Track(
     "cpp",
     "C++",
     (".cpp", ".h", ".hpp"),
-    # The settings of the track's CMakeLists.txt, which needs the exercise's name as folder. Catch is
+    # The settings of the track's CMakeLists.txt, which needs a folder of a certain name. Catch is
     # compiled once for all answers.
     command=(
         "g++ -c -std=c++17 test/tests-main.cpp -o catch-main.o && "

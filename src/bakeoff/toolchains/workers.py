@@ -321,7 +321,7 @@ class WorkerPool:
         except PeerGone as gone:
             run = ended_without_answer(gone.completed, time.monotonic() - started)
             code = gone.completed.exit_code if gone.completed else 0
-            # Perhaps not the candidate's fault: a compiler shared by many, or a signal from elsewhere.
+            # Perhaps not the candidate's fault: a shared compiler, or a signal from elsewhere.
             is_doubtful = step == _NOT_COMPILED or (run.stop == "crashed" and (code < 0 or code > _FIRST_SIGNAL))
             return run, is_doubtful
         return None if "whole" in answer else read_report(answer, time.monotonic() - started), False

@@ -94,7 +94,7 @@ class DiskWatch:
                 return False
         self.scan, self.known = None, self.seen
         self.spent += time.monotonic() - started
-        # Checks take a hundredth of the time, or a twentieth if they would be more than two seconds apart.
+        # Checks take a hundredth of the time, or a twentieth if they are over two seconds apart.
         self.scan_due = time.monotonic() + max(SCAN_PAUSE, min(100 * self.spent, 2.0), 20 * self.spent)
         return False
 
