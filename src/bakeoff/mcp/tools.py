@@ -111,7 +111,7 @@ def result_from_wire(server: str, tool: str, wire: CallToolResult, most_bytes: i
 
 
 def text_in(block: Any) -> str | None:
-    """Return the text of a content block or its embedded resource; None for others."""
+    """Return the text of a content block or its embedded resource; None for other content."""
     if isinstance(block, EmbeddedResource):
         block = block.resource
     return block.text if isinstance(block, TextContent | TextResourceContents) else None

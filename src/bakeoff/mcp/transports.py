@@ -386,7 +386,7 @@ class StdioServer:
             self._stderr.feed(chunk)
 
     def _ending(self) -> str | None:
-        """Return how the program ended by itself, or None."""
+        """Return how the program ended, or None if it did not end by itself."""
         if "problem" in self._report:
             return visible(str(self._report["problem"]))
         code = self._report.get("exit_code")

@@ -140,7 +140,7 @@ class MeterLimits:
 
 
 class SharedMeter:
-    """Clients and rate limits by provider address, and all reservations of budget."""
+    """Clients and rate limits by provider address, and the reservations of all open requests."""
 
     def __init__(self, limits: MeterLimits, policy: RetryPolicy, most_in_flight: int, stack: AsyncExitStack) -> None:
         self.limits = limits

@@ -189,7 +189,7 @@ class _Exchange(AbstractContextManager["_Exchange"]):
         return self._library.Response(status, headers=headers, stream=self._library.ByteStream(content))
 
     def recording(self, response: Any, stream: type) -> Any:
-        """Return a successful response with a stream that records it; others unchanged."""
+        """Return the response with a stream that records it, unless it is not a success."""
         if 200 <= response.status_code < 300:
             response.stream = stream(response.stream, response, self)
         else:

@@ -155,7 +155,7 @@ def which(program: str) -> str | None:
 
 
 def is_shim(path: str) -> bool:
-    """Return True for a script that chooses a version at each start, using hidden folders."""
+    """Return True for a version manager's script that chooses the version at each start."""
     return Path(path).parent.name == "shims" or Path(path).resolve().name == _VOLTA
 
 

@@ -103,7 +103,7 @@ def _messages(value: Any) -> Sequence[Any] | None:
 
 
 def _plain_result(value: Any) -> TaskResult | None:
-    """Return plain data as a `TaskResult`, by its fields or as the answer; None for others."""
+    """Return plain data as a `TaskResult`, by its fields or as the answer; None for objects."""
     if isinstance(value, dict) and "result" in value and value.keys() & {"tool_calls", "toolCalls"}:
         with suppress(ValidationError):
             return TaskResult.model_validate(value)

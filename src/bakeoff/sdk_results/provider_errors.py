@@ -20,7 +20,7 @@ _MAX_LENGTH = 500
 
 
 def provider_failure(error: BaseException) -> InfraError | None:
-    """Return a failure of the provider or network that an SDK raised; None for others."""
+    """Return the failure of a provider or network that an SDK raised; None for other errors."""
     ours = [each for each in classes_of(error) if each.__module__.partition(".")[0] in _PACKAGES]
     if not ours:
         return None

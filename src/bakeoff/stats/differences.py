@@ -232,7 +232,7 @@ class Change:
 def change_of(differences: Sequence[float], clusters: Sequence[str | None] | None, *, single: bool) -> Change:
     """Return the change, given each case's difference of means.
 
-    `single` means one round in both arms, passed or failed.
+    `single` means that both arms have one round per case, which passed or failed.
     """
     units = grouped(differences, clusters)
     return Change(

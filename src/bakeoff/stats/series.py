@@ -1,11 +1,11 @@
 """Check after every run of a series whether it got worse than its first run, and since when.
 
 Each look compares a run with all earlier runs, by `worse_p_value`. Without a change, these p-values
-are independent, because each holds whatever the sum of the runs is (V. Vovk, Statistical Science
-36, 2021). Their normal quantiles are then at most standard normal. Every look bets on a quantile
-above 0, which multiplies the capital by exp(tilt × quantile − tilt²/2), on average by 1. So the
-capital of an unchanged series rarely gets large (Ville's inequality, as in `stats.sequential`).
-Part of the capital starts betting at each run, so that losses are found whenever they begin.
+are independent, because each holds given the sum of the runs (V. Vovk, Statistical Science 36,
+2021). Their normal quantiles are then at most standard normal. Every look bets on a quantile above
+0, which multiplies the capital by exp(tilt × quantile − tilt²/2), on average by 1. So the capital
+of an unchanged series rarely gets large (Ville's inequality, as in `stats.sequential`). Part of the
+capital starts betting at each run, so that losses are found whenever they begin.
 """
 
 from collections.abc import Sequence

@@ -28,7 +28,7 @@ def state_folder() -> Path:
 def remember(run: Path, plan: bytes, *, instead_of: bytes | None = None) -> None:
     """Note that this user starts a run with this plan. If that fails, `why_unknown` reports it.
 
-    `instead_of` is the plan that this one replaces. If it was known, it stays known.
+    `instead_of` is the plan that this one replaces. If that plan was known, it stays known.
     """
     with suppress(OSError, RuntimeError):
         facts, marker = _facts(run, plan), _marker(run)

@@ -339,7 +339,7 @@ class CommandAgent:
     async def _work(
         self, task: Task, workspace: SandboxedWorkspace, launching: Callable[[Task], Awaitable["AgentLaunch"]]
     ) -> AgentRun:
-        """Run the agent. While tests fail and tries are left, run it again with their messages."""
+        """Run the agent. While tests fail and tries are left, run it again with the messages."""
         before = await asyncio.to_thread(read_tree, workspace.folder)
         asked, runs = task, list[AgentRun]()
         while True:
