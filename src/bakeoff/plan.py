@@ -255,9 +255,7 @@ class SubjectSpec(FrozenModel):
 
     @cached_property
     def digest(self) -> str:
-        """Return the digest of the subject in attempt keys. Descriptions of treatments are left
-        out.
-        """
+        """Return the digest of the subject in attempt keys, without names of treatments."""
         return fingerprint(self.model_dump(exclude_defaults=True, exclude={"base", "treatment"}))
 
 

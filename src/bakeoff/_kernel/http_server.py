@@ -99,9 +99,7 @@ class LimitedProtocol(H11Protocol):
         super().on_response_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse data that is not HTTP: send an error, or close the connection if the answer has
-        begun.
-        """
+        """Refuse data that is not HTTP: send an error, or close a half-answered connection."""
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             self.transport.write(_REFUSED % (len(msg), msg.encode()))  # not through h11, which has rules for HEAD
             self.transport.close()

@@ -3,8 +3,7 @@
 A process locks its folders until it ends, so a later process recognises the folders of a killed
 one. Folders without a lock file were kept on purpose, and stay.
 
-`Removals` keeps slow removals out of the time limits of trials, since subjects can create huge
-folders.
+`Removals` keeps slow removals, as of huge folders, out of the time limits of trials.
 """
 
 import asyncio
@@ -64,10 +63,7 @@ def sweep_folders(parent: Path, prefix: str) -> None:
 
 
 def is_left_behind(root: Path) -> bool:
-    """Return True if a folder is ours, old enough and unlocked.
-
-    Raise OSError if it has no lock file.
-    """
+    """Return True if a folder is ours, old enough and unlocked. It must have a lock file."""
     found = root.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or time.time() - found.st_mtime < FRESH_SECONDS:
         return False

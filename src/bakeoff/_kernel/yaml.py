@@ -1,7 +1,6 @@
 """Read YAML files as JSON values with line numbers, so that an error can name its line.
 
-Scalars follow YAML 1.2: `yes`, `on` and `2024-01-01` are strings. Files can produce only plain
-data.
+Scalars follow YAML 1.2: `yes`, `on` and `2024-01-01` are strings. Files hold only plain data.
 """
 
 import re
@@ -96,8 +95,7 @@ class PlacedYaml:
     def known(self, place: Key) -> Key:
         """Return a key without the parts that are not in the file.
 
-        Such parts are union members, which pydantic adds, and list items that a short form
-        replaces.
+        Such parts are union members, added by pydantic, and list items with a short form.
         """
         key: Key = ()
         for part in place:

@@ -151,8 +151,7 @@ class Registry:
         Args:
             plan: the plan to check.
             offline: build subjects and scorers that use only recordings and need no keys.
-            attempts: whether subjects will run; if False, subjects that cannot be built are not
-                problems.
+            attempts: whether subjects will run; if False, unusable subjects are allowed.
         """
         problems = plan.problems()
         built = {

@@ -1,8 +1,8 @@
 """Derive the verdicts of a run again from its recorded answers, and compare them with the recorded verdicts.
 
 A signature shows that a run has not changed since it was signed. Regrading also shows that the
-verdicts follow from the plan and the answers. The answers are scored in a copy of the run, as
-`bakeoff rescore` does.
+verdicts follow from the plan and the answers. Answers are scored in a copy, as by `bakeoff
+rescore`.
 """
 
 import tempfile
@@ -52,8 +52,7 @@ async def regrade(folder: RunFolder, plan: Plan, resolved: ResolvedPlan | str, o
         folder: The run. It is not changed.
         plan: Its plan.
         resolved: The plan with its scorers, or the reason why it cannot be scored here.
-        options: How to run it. No model is asked to judge: judgements come only from
-            recordings.
+        options: How to run it. No model is asked to judge: recordings are used.
     """
     found = Regrading()
     records = {(record.case, record.subject, record.round): record for record in folder.latest_records(plan)}

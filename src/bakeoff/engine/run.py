@@ -46,8 +46,7 @@ async def run(
 ) -> AsyncIterator[Record]:
     """Run the unfinished trials of a plan, and yield each record once it is safely on disk.
 
-    The whole plan is checked and built before the first trial. If it has problems, raise
-    `PlanError`.
+    The whole plan is checked before the first trial. If it has problems, raise `PlanError`.
 
     Args:
         plan: the plan, or the result of `Registry.resolve`.

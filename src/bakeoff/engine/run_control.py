@@ -75,10 +75,7 @@ class SharedBudget(Budget):
         self._read_to = 0
 
     def add(self, usage: Usage) -> None:
-        """Count spending.
-
-        With a file, spending is only appended; `exceeded` reads the total of all processes.
-        """
+        """Count spending. With a file, append it: `exceeded` reads the total of all processes."""
         if self._ledger is not None:
             os.write(self._ledger, usage.model_dump_json(exclude_defaults=True).encode() + b"\n")
             return
@@ -169,8 +166,7 @@ class RunControl:
     async def wait(self, trial: int, delay: Delay) -> bool:
         """Let a trial wait before its next try, and show the delay.
 
-        Return False if the wait was cut short: while the run is draining, only short waits are
-        allowed.
+        Return False if the wait was cut short, as long waits are while the run is draining.
         """
         self.begin_wait(trial, delay)
         try:

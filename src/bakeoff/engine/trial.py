@@ -123,8 +123,7 @@ class TrialRunner:
     async def run(self, job: Job, spend: Callable[[Usage], None]) -> Record:
         """Run one trial, with retries after infra failures, and return its record.
 
-        Call it inside `apart`, which distinguishes cancellation by the caller from cancellation by
-        the trial.
+        Call it inside `apart`, which tells apart cancellations by the caller and by the trial.
 
         Args:
             job: the trial.

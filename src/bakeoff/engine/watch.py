@@ -101,10 +101,7 @@ class WatchLoop:
         return self.code
 
     def wait(self) -> Changes:
-        """Wait until watched files have changed, and return them.
-
-        Saves in quick succession count as one change.
-        """
+        """Wait until watched files have changed, and return them. Quick saves count as one."""
         folders, events = set[str](), _events(())
         before: Mapping[str, str] = {}
         while True:

@@ -1,5 +1,4 @@
-"""Check without a model that cases measure something: `verify_cases` is quick, `audit_cases`
-thorough.
+"""Check without a model that cases measure something: `verify_cases` fast, `audit_cases` fully.
 
 Each case is graded with answers of known verdict. The reference must always pass. The starting
 files, the suite's wrong answers and all cheats must fail. The tests must notice small faults in the

@@ -309,8 +309,8 @@ async def run_answer(
 ) -> TestRun:
     """Run the tests on an answer, with twins if there are any.
 
-    If the case has a command, it must pass with the unchanged tests. Then our own runner must pass
-    with the twins.
+    If the case has a command, it must pass with the unchanged tests, and then our own runner with
+    twins.
     """
     if reference is None:
         return await run_tests(case, answer, resources)
@@ -365,8 +365,7 @@ def compare_runs(
 ) -> Grade:
     """Return the grade for a test run.
 
-    An answer passes if the validator accepts it, and exactly the tests of the reference ran and
-    passed.
+    An answer passes if the validator accepts it, and exactly the reference's tests ran and passed.
 
     Args:
         case: The case.

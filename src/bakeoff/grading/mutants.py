@@ -1,8 +1,8 @@
 """Make mutants of a reference: copies with one small fault each, which the tests must notice.
 
 Python, JavaScript and TypeScript share one walk over the syntax tree. In Svelte and Vue components,
-scripts and expressions in the markup are changed. Every mutant is valid syntax, and a seed always
-gives the same mutants.
+scripts and expressions in the markup are changed. Mutants are valid syntax, and the same for the
+same seed.
 """
 
 import ast

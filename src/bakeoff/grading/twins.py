@@ -11,8 +11,7 @@ swaps expected values in pairs. Someone who sees both files of a form still need
 to tell which values are true. `candidates` proposes changes to a test, the best first: the swapped
 value, an invented value, the opposite assertion, another input and, as the last resort, a negation.
 A negation proves nothing, because an object that equals everything passes a test and fails its
-negation. `find_twins` tries the changes on the reference, many tests in one run, and checks the
-halves.
+negation. `find_twins` tries changes on the reference, many tests in one run, and checks the halves.
 """
 
 import random

@@ -1,8 +1,7 @@
 """Read tests from source: their values, their assertions, and the values that these expect.
 
 Each assertion also gives edits to its opposite, which right answers fail. They are `opposites` if
-an object that agrees with everything passes both forms (`<` and `>=`), or else `flips` (`==` and
-`!=`).
+an object that agrees with everything passes both (`<` and `>=`), or else `flips` (`==` and `!=`).
 """
 
 import builtins

@@ -1,8 +1,7 @@
 """Open the MCP servers of a run together, and call their tools from any task.
 
 `McpHub` is a resource: opening it starts the servers, and gives an `OpenHub` with a `ServerSession`
-for each. A session restarts its server after a crash, so that a crash affects one trial, not the
-run.
+for each. A session restarts its server after a crash, so that only one trial is affected.
 """
 
 import asyncio
@@ -104,8 +103,7 @@ class OpenHub:
     ) -> ToolCallResult:
         """Call a tool. Raise `UsageError` for an unknown server or tool.
 
-        If the server dies or does not answer, raise `InfraError`, and restart the server for later
-        calls.
+        If the server dies or does not answer, raise `InfraError` and restart it for later calls.
         """
         session = self._session(server)
         names = [known.name for known in session.tools]

@@ -309,8 +309,8 @@ def parse_mcp_option(text: str) -> ServerSpec | None:
     """Return the server of an option: `none`, `http[:URL]`, `stdio[:COMMAND]`,
     `unsandboxed:COMMAND` or a URL.
 
-    For `none`, return None. `http` and `stdio` alone mean the default server. Raise `UsageError`
-    for any other text.
+    For `none`, return None. `http` and `stdio` mean the default server. Raise `UsageError` for
+    other texts.
     """
     kind, _, rest = text.partition(":")
     if text == "none":

@@ -206,8 +206,7 @@ class Connection:
     async def open(self) -> AsyncIterator[Self]:
         """Start the server, shake hands and list its tools, all within `startup_seconds`.
 
-        Errors of the SDK and the transport are raised unchanged. Pass them to `close_with` to get a
-        `reason` for people.
+        Errors of SDK and transport are raised unchanged. Pass them to `close_with` for a `reason`.
         """
         async with contextlib.AsyncExitStack() as stack:
             async with asyncio.timeout(self._limits.startup_seconds):
@@ -404,8 +403,7 @@ class ServerSession:
     async def _run(self) -> None:
         """Connect, and reconnect until the session is stopped or the server is given up.
 
-        A server that was ready is restarted at once. If it did not start, the next call restarts
-        it.
+        A server that was ready is restarted at once. Otherwise, the next call restarts it.
         """
         while True:
             connection = Connection(self.spec, self._limits)

@@ -40,10 +40,7 @@ class StreamCut(Exception):
 
 
 class Responder:
-    """Sends the answer to the agent over ASGI.
-
-    Every method raises `StreamCut` if the agent disconnects or stops reading.
-    """
+    """Sends the answer to the agent over ASGI. If the agent does not read it, raise `StreamCut`."""
 
     def __init__(self, send: Send, taking_seconds: float) -> None:
         self._send = send

@@ -254,10 +254,7 @@ class TrialLog:
                 self.tools[name] = f"{known} {digest}"
 
     def resolve(self, results: Iterable[WireToolResult]) -> None:
-        """Add results to their calls.
-
-        Requests repeat results, so only a call's first one counts.
-        """
+        """Add results to their calls. Requests repeat them, so only the first result counts."""
         for result in results:
             where = self._open_calls.pop(result.id, None) if isinstance(result.id, str) else None
             if where is None:

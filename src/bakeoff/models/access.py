@@ -147,8 +147,7 @@ class OpenProvider:
 class ProviderAccess:
     """The resource of a provider. Subjects with the same `key` share it.
 
-    Each embedded model has its own server and therefore its own resource, and so has each address
-    and retry policy.
+    Each embedded model, address and retry policy has its own resource.
     """
 
     name: ModelName

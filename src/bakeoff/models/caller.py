@@ -238,8 +238,7 @@ def _response_attributes(response: ModelResponse) -> Attributes:
 def sendable(response: ModelResponse) -> ModelResponse:
     """Return the response in a form that can be stored, and sent back to the provider.
 
-    Lone surrogates are escaped. Tool arguments with NaN or infinity become text under
-    `INVALID_JSON_KEY`.
+    Lone surrogates are escaped. Arguments with NaN or infinity become text at `INVALID_JSON_KEY`.
     """
     changes = [_changes(part) for part in response.parts]
     details = clean(response.provider_details)

@@ -102,8 +102,7 @@ class Costs(FrozenModel):
 def cost_of(usage: Usage, price: Price | None) -> float | None:
     """Return the cost of a request in USD, or None if the price is unknown.
 
-    If the usage covers several requests, their mean prompt decides the tier. For exact costs, price
-    each request.
+    For several requests, their mean prompt decides the tier. For exact costs, price each request.
     """
     return None if price is None else float(exact_cost(usage, price))
 

@@ -1,8 +1,7 @@
 """Replay an application's model calls by a hook in httpx, which most SDKs use.
 
 The hook covers `httpx` and its successor `httpx2`, even for existing clients. Only model calls are
-recorded: requests with the header of a model SDK, or to a path of a model API. Other requests pass
-unchanged.
+recorded: requests with the header of a model SDK, or to the path of a model API.
 """
 
 import base64

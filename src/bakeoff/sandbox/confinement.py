@@ -1,8 +1,7 @@
 """Confine a program that the user chose: an MCP server, or a command of `bakeoff eval`.
 
 The program sees the system, its installation, its working folder and the paths in its settings. It
-can write only to the `writable` paths. HOME and TMPDIR are new. Files that usually hold keys are
-hidden.
+can write only to the `writable` paths. HOME and TMPDIR are new. Files with keys are hidden.
 """
 
 import fcntl

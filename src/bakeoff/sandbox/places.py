@@ -47,8 +47,7 @@ _swept = set[Path]()  # folders where leftovers have been removed
 class UserLease:
     """An unprivileged user that no other trial on this machine has while the lease lasts.
 
-    The lease is a lock on a file, which also names the trial's folder for cleaning up after a
-    crash.
+    The lease is a lock on a file, which names the trial's folder for cleaning up after a crash.
     """
 
     def __init__(self, uid: int, descriptor: int, folder: Path) -> None:
@@ -90,8 +89,7 @@ def reserved_users() -> range:
 def lease_user(folder: Path = LEASES) -> UserLease:
     """Lease the first free user, and remove what its last holder left behind.
 
-    Raise `SandboxMissing` if the `folder` of the locks cannot be made, and `InfraError` if all
-    users are in use.
+    Raise `SandboxMissing` if `folder` cannot be made, and `InfraError` if all users are in use.
     """
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)

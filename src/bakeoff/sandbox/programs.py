@@ -135,8 +135,7 @@ def _is_part(found: Path, prefix: Path, pattern: str) -> bool:
 def program_path(program: str) -> str | None:
     """Return the program's path. For a version manager's shim, return the real program's path.
 
-    npm's links are followed, because a sandbox shows them as files, and scripts look for modules
-    beside them.
+    npm's links are followed: sandboxes show them as files, but scripts need modules beside them.
     """
     found = which(program)
     if found and is_shim(found):

@@ -47,8 +47,7 @@ _PLAIN = (str, bool, int, float, Decimal, date, time, timedelta, UUID, Enum, dic
 def recognise(value: Any) -> TaskResult | None:
     """Return the answer, tool calls and usage found in a value.
 
-    Return None for unknown objects, and for data that contains them, because it is unclear which
-    part is the answer.
+    Return None for unknown objects and for data with them, since the answer would be unclear.
     """
     if is_a(value, TaskResult):
         found: TaskResult = value

@@ -422,8 +422,7 @@ def cohen_kappa(pairs: Sequence[tuple[Hashable, Hashable]]) -> Estimate | None:
     """Return Cohen's kappa: the agreement of two labellers beyond chance.
 
     See J. Cohen, Educ. Psychol. Meas. 20, 1960. Each pair has the two labels of an answer. The
-    interval is a bootstrap over answers. None if all labels are equal, since chance would also
-    agree.
+    interval is a bootstrap over answers. None if all labels are equal.
     """
     return _resampled(pairs, _kappa)
 
@@ -431,7 +430,7 @@ def cohen_kappa(pairs: Sequence[tuple[Hashable, Hashable]]) -> Estimate | None:
 def krippendorff_alpha(units: Sequence[Sequence[Hashable]]) -> Estimate | None:
     """Return Krippendorff's alpha: the agreement of labellers, who may leave out units.
 
-    For nominal labels (K. Krippendorff, Content Analysis, 2004, ch. 11). Each unit is a list of
+    For nominal labels (K. Krippendorff, Content Analysis, 2004, ch. 11). A unit is a list of
     labels.
     """
     return _resampled([unit for unit in units if len(unit) > 1], _alpha)

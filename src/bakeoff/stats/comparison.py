@@ -303,8 +303,7 @@ Key = TypeVar("Key")
 def holm(p_values: Sequence[float]) -> tuple[float, ...]:
     """Return adjusted p-values in the order given (S. Holm, Scandinavian Journal of Statistics 6, 1979).
 
-    The chance of any false alarm among them is at most alpha, however the tests depend on each
-    other.
+    The chance of any false alarm among them is at most alpha, whether or not tests are independent.
     """
     adjusted = [0.0] * len(p_values)
     highest = 0.0

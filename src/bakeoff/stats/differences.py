@@ -248,8 +248,7 @@ def difference_interval(change: Change, *, confidence: float) -> Interval:
 
     All differences equal → rule of three for each side; one round each, passed or failed → Tango;
     enough gains and losses, not skewed → t; otherwise Tango with the effective sample size. For
-    skewed cases without clusters, the Bayesian bootstrap may widen it. `zero_p_value` is the
-    inverse.
+    skewed cases without clusters, the Bayesian bootstrap may widen it.
     """
     robust = _bootstrap(change)
     found = _interval(change, confidence)
@@ -344,8 +343,7 @@ def effective_pairs(change: Change) -> float:
     """Return how many single-round pairs of passes and failures hold as much information.
 
     This extends Korn and Graubard, Survey Methodology 24 (1998), from one proportion. For
-    independent cases, it is at least their number, because partial changes vary less than full
-    ones.
+    independent cases, it is at least their number, since partial changes vary less.
     """
     return _pair_variance(change) / _mean_variance(change)
 

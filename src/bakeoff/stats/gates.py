@@ -160,8 +160,7 @@ def judge_pairs(
     Args:
         pairs: the arms of each suite or subject.
         margin: differences within ±margin are equivalent.
-        compared: makes each comparison, given a level, if not from the scores. It then decides
-            alone.
+        compared: makes comparisons by other means than the scores, and then decides alone.
     """
     by_scores = compared is None
     whole = dict(pairs) | ({TOGETHER: _together(pairs)} if len(pairs) > 1 and by_scores else {})

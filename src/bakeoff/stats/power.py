@@ -157,8 +157,8 @@ def minimum_detectable(
     """Return the true difference detected with probability `power`; above 1, there is none.
 
     None ("cannot be estimated") for one case or cluster, or if nothing varies. The decision is by
-    `comparison.ComparisonRule`. One round is assumed to pass or fail, and differences over several
-    rounds to be normal.
+    `comparison.ComparisonRule`. Single rounds are assumed to pass or fail, and differences of
+    several to be normal.
     """
     units = clusters or cases
     variance = units * (noise.between / units + noise.within / rounds / cases)

@@ -3,8 +3,8 @@
 The best subject comes first. Two subjects are told apart if their difference is significant, after
 Holm's correction over all pairs, and agrees with their scores. Otherwise, and only then, they share
 a group (like the letters of Piepho, J. Computational and Graphical Statistics 13, 2004). Groups may
-overlap: a subject may be like two others that differ from each other. A subject that cannot be
-compared has no group.
+overlap: a subject may be like two others that differ from each other. Uncompared subjects have no
+group.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
@@ -33,8 +33,7 @@ _AT_ONCE = 4_000_000  # differences held in memory at a time
 
 
 class Standing(FrozenModel):
-    """The possible ranks of one subject, from `best` to `worst`, and its `groups`, from 1 at the
-    top.
+    """The possible ranks of a subject, from `best` to `worst`, and its `groups`, from 1 (top).
 
     An `undefined` subject could not be compared with any other. It has no group, every rank is
     possible, and it does not count in the ranks of others.
@@ -84,8 +83,7 @@ def corrected_leaderboard(
 ) -> tuple[Standing, ...]:
     """Rank subjects by given scores, such as scores corrected by labels.
 
-    `compared` returns the difference of a pair, better subject first, and its p-value; None if they
-    cannot be compared.
+    `compared` returns the difference of a pair, better subject first, and its p-value, or None.
     """
     order = sorted(scores, key=lambda name: -scores[name][0])
     found = {pair: one for pair in combinations(order, 2) if (one := compared(pair)) is not None}
@@ -121,8 +119,7 @@ def tied_groups(order: Sequence[str], told_apart: Set[Pair]) -> tuple[tuple[str,
     """Return groups of subjects so that two share a group exactly if they are not told apart.
 
     From the top, each subject starts a group with the lowest subject that is like it and shares no
-    group with it yet. Then all subjects that are like every member join, so that no group is inside
-    another.
+    group with it yet. All subjects that are like every member join: no group is inside another.
     """
     # As bits: for each subject, those that it is not told apart from, including itself.
     place = {name: number for number, name in enumerate(order)}
@@ -155,8 +152,7 @@ def _grown(first: int, last: int, like: Sequence[int]) -> list[int]:
 def _compare_pairs(subjects: Mapping[str, Cells], order: Sequence[str], alpha: float, seed: int) -> _Pairs:
     """Compare all pairs, best subject first. They differ if Holm's p ≤ alpha and the sign agrees.
 
-    The p-values are those of `compare`, computed for many pairs at once. A case's cluster in one
-    subject counts for all.
+    The p-values are those of `compare`, for many pairs at once. A case's cluster counts for all.
     """
     import numpy as np
 

@@ -60,8 +60,8 @@ class SequentialTest:
 
     Args:
         alpha: the maximum chance of a wrong decision, over all looks.
-        margin: the pair is equivalent once the interval lies within ±margin; None decides only
-            by a difference.
+        margin: the pair is equivalent once the interval lies within ±margin. None: no
+            equivalence.
     """
 
     def __init__(self, alpha: float = ALPHA, margin: float | None = None) -> None:
@@ -82,8 +82,7 @@ class SequentialTest:
         Args:
             difference: second minus first, at most ±`weight`. For a cluster, the sum over its
                 cases, divided by the size of the largest cluster.
-            weight: 1 for a single case. For a cluster, its size divided by that of the largest
-                cluster.
+            weight: 1 for a single case. For a cluster, its size divided by the largest size.
         """
         import numpy as np
 
@@ -223,11 +222,9 @@ class _DecisionPair:
 
 
 class PairDecisions:
-    """Compares all pairs of subjects except controls. Records may come in any order, once per
-    trial.
+    """Compares all pairs of subjects except controls. Records may come in any order.
 
-    The level is divided by the number of pairs, so that the chance of any wrong decision is at most
-    alpha.
+    The pairs share the level, so that the chance of any wrong decision is at most alpha.
     """
 
     def __init__(self, plan: Plan) -> None:

@@ -103,10 +103,7 @@ def _follow(series: _Series, alpha: float) -> "tuple[SeriesChange, _Capital]":
 
 
 class _Capital:
-    """The log capital for each tilt, of one series or of many simulated ones.
-
-    A share of 1/(t(t+1)) starts betting at run t.
-    """
+    """The log capital for each tilt, of one or many series. Run t adds a share of 1/(t(t+1))."""
 
     def __init__(self) -> None:
         import numpy as np

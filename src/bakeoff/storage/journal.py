@@ -7,8 +7,8 @@
     repair   `bakeoff runs check --repair` put damaged lines aside
 
 Every line has its schema version `v`, its number and a checksum (see `journal_lines`). Long strings
-of records are in blobs. The line lists their places, so that no output of a subject can look like a
-reference to a blob.
+of records are in blobs. The line lists their places, so that no output can be taken for a
+reference.
 
 `seal.json` beside the journal has totals of the journal and a digest of the plan, as of the last
 finished process. So a journal that lost its end, or is gone, is noticed. More lines may follow,

@@ -4,8 +4,7 @@
 
 `n` counts the lines of the file from 1. `crc` is the CRC-32 of everything before it. An `end` line
 also has the number of lines before it, and the sum of their checksums modulo 2³². Lines of version
-1 have none of this. Checksums show accidental damage. Only a signature (`bakeoff runs sign`) shows
-changes on purpose.
+1 have none of this. Checksums show accidental damage, signatures (`bakeoff runs sign`) any change.
 
 `collect_damage` counts the damaged lines of each run that any part of a command reads.
 """

@@ -2,8 +2,7 @@
 
 Every line is on disk before the next answer is shown. A labeller's last line about an answer
 counts; a line without a label withdraws the label. Several people can write at once. Incomplete
-lines, left by a crash, are ignored. As in the journal, lines have numbers and checksums, except in
-version 1.
+lines, left by a crash, are ignored. Lines have numbers and checksums, as in the journal.
 """
 
 import os

@@ -107,10 +107,7 @@ class ObjectStore:
             self._files.pipe({self._path(key): data for key, data in contents.items()})
 
     def create(self, key: str, data: bytes) -> bool:
-        """Create an object. Return False if the name exists already.
-
-        Of two simultaneous writers, one succeeds.
-        """
+        """Create an object. Return False if it exists. Of simultaneous writers, one succeeds."""
         with self._sentences():
             try:
                 self._files.pipe_file(self._path(key), data, mode="create")

@@ -1,8 +1,7 @@
 """Remember which runs this user started, so that others' runs do not execute without consent.
 
 Each run has a small file in the user's state folder, named by the path of its run folder. It holds
-a digest of the plan and the start folder, because the modules and programs of a plan depend on that
-folder.
+a digest of the plan and the start folder, because a plan's modules and programs depend on it.
 """
 
 import hashlib

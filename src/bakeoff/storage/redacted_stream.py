@@ -75,10 +75,7 @@ class RedactedStream(io.TextIOWrapper):
 
 
 def printed_secrets() -> PrintedSecrets:
-    """Return the secrets that stdout and stderr redact.
-
-    If the streams are not redacted, the result is a new object.
-    """
+    """Return the secrets that stdout and stderr redact, or a new object if they do not."""
     found = (stream.secrets for stream in (sys.stdout, sys.stderr) if isinstance(stream, RedactedStream))
     return next(found, None) or PrintedSecrets()
 

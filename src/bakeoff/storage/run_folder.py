@@ -398,10 +398,7 @@ def made_run_folder(path: Path) -> RunFolder:
 
 
 def run_folders(results: Path) -> list[RunFolder]:
-    """Return all runs, oldest first. Folders without a plan are not runs.
-
-    Runs of the same second are sorted by their start.
-    """
+    """Return all runs, oldest first. Folders without a plan are not runs."""
     paths = [path for runs in folders_of_runs(results) if runs.is_dir() for path in runs.iterdir()]
     found = [RunFolder(path) for path in sorted(paths, key=lambda path: path.name) if (path / "plan.json").is_file()]
     seconds = Counter(folder.name[:_STAMP_LENGTH] for folder in found)

@@ -3,8 +3,8 @@
 For each store address, a folder in the user's state folder holds copies of the results; its
 `store.json` has the address. Runs are written there as usual, and uploaded during the run
 (`store_upload`). Reading a run first fetches missing parts. In the store, a run has the same files,
-except that its journal is in pieces `journal/<offset>-<lease>`. Of two pieces with the same offset,
-the higher lease counts.
+except that its journal is in pieces `journal/<offset>-<lease>`. At equal offsets, the higher lease
+counts.
 
 Object names are not trusted: only known names of run files are fetched.
 """

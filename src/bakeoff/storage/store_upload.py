@@ -1,8 +1,7 @@
 """Upload a run to an object store during the run, in a thread.
 
 The run never waits for the store, and its local folder is always complete. If the store fails, the
-upload is retried after the next interval. The end of the run tells what is missing, and how to
-upload it.
+upload is retried after the next interval. At its end, the run tells what is missing.
 
 A lease lets only one process write a run: objects `lease/000001`, `lease/000002`, … beside the
 journal. The writer owns and renews the highest one. After it is released or expires, another
@@ -52,8 +51,7 @@ _HIGHEST = 999_999
 def lease_seconds(interval: float) -> float:
     """Return how many seconds after its last renewal a lease can be taken over.
 
-    `interval` is the time between uploads. The clocks of machines must differ by less than the
-    result.
+    `interval` is the time between uploads. Clocks of machines must differ by less than the result.
     """
     return min(MAX_LEASE_SECONDS, max(SHORTEST_LEASE_SECONDS, _INTERVALS * interval))
 

@@ -58,8 +58,7 @@ async def carry_out(
     Args:
         task: The trial, with its workspace, time and clock.
         launch: The command with its environment and the files of its HOME.
-        watch: Shows changes in the workspace during the run. It is then unknown which files the
-            command opened.
+        watch: Shows changes in the workspace. Files that the command opens are then unknown.
         before: The original state of the workspace; by default, the present state.
         tries: How many tries share the trial's time.
     """

@@ -261,8 +261,7 @@ class CommandAgent:
     async def attempt(self, task: Task) -> Transcript:
         """Run the agent in the trial's workspace, with a meter if the provider supports it.
 
-        Raise `InfraError` if the agent never started or its model never answered, because nothing
-        was measured.
+        Raise `InfraError` if the agent never started, or its model never answered.
         """
         workspace = sandboxed(task)
         version = (await self._started(task, workspace)).version
@@ -398,8 +397,7 @@ class CommandAgent:
             )
 
     async def _check_unmetered(self, run: AgentRun, task: Task, workspace: SandboxedWorkspace) -> None:
-        """Raise if the agent did nothing, did not start or lacks a login, and never worked in this
-        run.
+        """Raise if the agent did nothing, did not start or lacks a login, and never worked before.
 
         Requests of an unmetered agent are not visible, but without a login it fails everywhere, so
         none of its other trials starts. If the agent worked before and now gives up, it has failed:

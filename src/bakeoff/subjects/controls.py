@@ -142,8 +142,7 @@ class ToolUse(FrozenModel):
 class ScriptedAnswer(FrozenModel):
     """The steps of one attempt, in this order: spend, wait, fail, call tools, write files, answer.
 
-    `seconds` is the time to wait. `breaks` is the kind of error to fail with; `bug` means an error
-    of an unknown class.
+    `seconds` is the time to wait, `breaks` the kind of error, `bug` an error of unknown class.
     """
 
     output: JsonValue = None
@@ -255,8 +254,7 @@ async def _use(wanted: ToolUse, task: Task) -> ToolCall:
 def read_script(path: Path, who: str) -> Script:
     """Read a script from a JSON file.
 
-    Raise `UsageError` if the file is unreadable or not a script. The message begins with `who` and
-    names the file.
+    Raise `UsageError` if the file is unreadable or not a script. The message begins with `who`.
     """
     try:
         return Script.model_validate_json(read_file(path, pipes=True))

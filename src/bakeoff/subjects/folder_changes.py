@@ -1,8 +1,7 @@
 """Read the texts in a folder, compare two states, and find files that an agent has opened.
 
-A file counts as opened if the kernel has changed its access time. On file systems without access
-times (`noatime`), the result is unknown. Agents may replace files by links or pipes, so all files
-are untrusted.
+A file counts as opened if the kernel has changed its access time. Without access times (`noatime`),
+the result is unknown. Agents may replace files by links or pipes, so all files are untrusted.
 """
 
 import difflib
@@ -109,8 +108,7 @@ def _special(name: str) -> bool:
 def changes_between(before: Tree, after: Tree) -> Changes:
     """Return the changes between two states of a folder, with a patch of the texts.
 
-    New refused files, such as links, are listed separately. A new folder that was not read counts
-    as added.
+    New refused files, such as links, are listed separately. New unread folders count as added.
     """
     added = sorted(after.files.keys() - before.files.keys())
     removed = sorted(before.files.keys() - after.files.keys() - after.refused.keys())

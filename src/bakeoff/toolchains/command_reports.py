@@ -2,8 +2,7 @@
 
 Normal output of an answer does not get into the report: `go test -json` reads a separate stream,
 and libtest, JUnit, Catch and Jest write files. But the answer shares the runner's process, and
-could forge the report. So the report only shows which tests ran; see `bakeoff.grading` for the
-proof by twins.
+could forge the report. So the report only shows which tests ran; the proof is by `bakeoff.grading`.
 """
 
 import re
@@ -99,8 +98,7 @@ class OpenJunit:
     async def run(self, files: Mapping[str, str], *, tests: Sequence[str] = (), seconds: float) -> TestRun:
         """Run the command in a new folder with these files, and return the reported tests.
 
-        Raise `GraderError` if the command is not installed, since that is not the candidate's
-        fault.
+        Raise `GraderError` if the command is not installed.
         """
         del tests  # the command decides which tests run
         chosen = self.toolchain
@@ -277,8 +275,7 @@ def _read_go(text: str, _printed: str) -> list[TestOutcome]:
     """Read the events of `go test -json`. Tests that did not end are left out.
 
     If the process exits with 0, Go reports the running test as passed. So a test counts as passed
-    only with its own `--- PASS` line. Tests with subtests are left out unless they failed
-    themselves.
+    only with its own `--- PASS` line. Those with subtests count only if they fail.
     """
     states: dict[str, TestState] = {"pass": "passed", "fail": "failed", "skip": "skipped"}
     printed, ended = defaultdict[str, list[str]](list), dict[str, TestState]()

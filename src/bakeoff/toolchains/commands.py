@@ -103,8 +103,7 @@ class CommandRunner:
     async def run(self, files: Mapping[str, str], *, tests: Sequence[str] = (), seconds: float) -> TestRun:
         """Run the command on a candidate without network. Packages are installed only once.
 
-        `tests` is ignored, because the command decides which tests run. Raise `InfraError` if the
-        installation fails.
+        `tests` is ignored, since the command chooses tests. Raise `InfraError` if installing fails.
         """
         del tests  # the command decides which tests run
         install, test = split_command(self.command)

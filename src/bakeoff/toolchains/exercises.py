@@ -52,8 +52,7 @@ class TypeChecker:
         """Return the compiler's findings.
 
         A check that takes too long ends with an error, and the next answer gets a new process. If
-        the process died, perhaps because of an earlier answer, the check is repeated in a new
-        process.
+        the process died, perhaps by an earlier answer, the check is repeated in a new one.
         """
         async with self._asking:
             for _ in range(2):

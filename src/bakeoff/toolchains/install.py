@@ -1,7 +1,6 @@
 """Install Node packages for Vitest and Jest into the cache folder, and find pytest.
 
-The first process that needs an installation makes it, and others wait. No process ever sees an
-incomplete installation.
+The first process that needs an installation makes it. The others wait until it is complete.
 """
 
 import asyncio
@@ -109,8 +108,7 @@ def _read_version(printed: str, node: str) -> tuple[int, int]:
 async def permission_flags(sandbox: Sandbox) -> tuple[str, ...]:
     """Return the flags for a sandbox's Node that forbid processes, threads and addons.
 
-    Node then also needs flags for all files that it may read or write. A container has its own
-    Node.
+    Node then needs further flags for all files to read or write. Containers have their own Node.
     """
     async with open_place() as place:
         done = await sandbox.run(Command(("node", "--version"), place, 30.0))

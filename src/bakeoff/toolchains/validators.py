@@ -73,8 +73,7 @@ async def validate(
 def read_outcome(outcome: Any) -> ValidationOutcome:
     """Read `{returned: …}` or `{thrown: …}`, as written by both harnesses.
 
-    Raise `GraderError` if the validator threw or returned something else, since that is the suite's
-    fault, not the answer's.
+    Raise `GraderError` if the validator threw or returned something else: the suite is to blame.
     """
     if isinstance(outcome, dict) and "thrown" in outcome:
         raise GraderError(f"the validator failed: {str(outcome['thrown'])[:_MAX_ERROR_LENGTH]}")

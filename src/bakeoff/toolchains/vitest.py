@@ -126,10 +126,7 @@ def find_chromium() -> str:
 
 
 async def chromium_in(sandbox: Sandbox) -> str:
-    """Return the browser for a sandbox: this machine's or, in a container, its own.
-
-    Raise `InfraError` if there is none.
-    """
+    """Return the browser for a sandbox: this machine's or, for a container, its own."""
     if sandbox.name != "docker":
         return find_chromium()
     search = f'for name in {" ".join(_PROGRAMS)}; do command -v "$name" && exit; done; exit 1'

@@ -1,8 +1,7 @@
 """The server's own process: `python -m bakeoff.models.embedded.serve LAUNCH FOLDER`.
 
 The first process waits until the server is ready, and exits with 0. Its child is the server, which
-outlives the run that started it. It is a separate process, so that a crash of native code ends no
-run.
+outlives the run that started it. Crashes of native code end only this process.
 """
 
 import fcntl

@@ -300,10 +300,7 @@ def rows(descriptor: int) -> list[dict[str, str]]:
 
 
 def memory_file_bytes(tree: list[int]) -> int:
-    """Return the size of open memory files.
-
-    Mapped parts are counted twice, because they cannot be told apart.
-    """
+    """Return the size of open memory files. Parts that are also mapped count twice."""
     opened = [found for pid in tree for found in opened_by(pid) if found.st_dev == MEMORY_FILES]
     return sum({found.st_ino: found.st_blocks * 512 for found in opened}.values())
 

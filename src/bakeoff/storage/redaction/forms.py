@@ -1,8 +1,7 @@
 """Spell a secret in all forms that are recognised.
 
 Data is searched in *folded* form: only ASCII letters and digits, in lower case. So one form covers
-all spellings that differ in case, separators, line breaks, invisible characters or the NULs of
-UTF-16.
+all spellings that differ in case, separators, line breaks, or invisible characters.
 """
 
 import base64
@@ -43,8 +42,7 @@ class Form(NamedTuple):
         before: The bytes before `inner`, which are not in folded data.
         inner: The spelling from its first to its last letter or digit.
         after: The bytes after `inner`.
-        words: Whether the secret has only letters, so that ordinary words with spaces may match
-            it.
+        words: Whether the secret has only letters, so that ordinary words may match it.
     """
 
     needle: bytes

@@ -196,8 +196,7 @@ class Redactor:
     def finds(self, data: bytes) -> bool:
         """Return True if the data may contain a secret. This is fast, and False is always right.
 
-        The data may be JSON, because every string to replace contains the first or last bytes of a
-        secret.
+        The data may be JSON: every string to replace has the first or last bytes of a secret.
         """
         return self._needles is not None and self._needles.may_be_in(data)
 
