@@ -3,7 +3,7 @@
 A process locks its folders until it ends, so a later process recognises the folders of a killed
 one. Folders without a lock file were kept on purpose, and stay.
 
-`Removals` keeps slow removals, as of huge folders, out of the time limits of trials.
+`Removals` keeps slow removals (of huge folders) out of the time limits of trials.
 """
 
 import asyncio

@@ -101,7 +101,7 @@ class WatchLoop:
         return self.code
 
     def wait(self) -> Changes:
-        """Wait until watched files have changed, and return them. Quick saves count as one."""
+        """Wait for changes of watched files, and return them. Saves close together count as one."""
         folders, events = set[str](), _events(())
         before: Mapping[str, str] = {}
         while True:

@@ -40,7 +40,7 @@ class StreamCut(Exception):
 
 
 class Responder:
-    """Sends the answer to the agent over ASGI. If the agent does not read it, raise `StreamCut`."""
+    """Sends the answer to the agent over ASGI. Raises `StreamCut` if the agent stops reading."""
 
     def __init__(self, send: Send, taking_seconds: float) -> None:
         self._send = send
