@@ -118,8 +118,8 @@ class ToolCall(_TaggedBlock):
     """One call of a tool and its result.
 
     Calls created by user code may give `timestamp` instead of `started` (seconds, milliseconds, a
-    `datetime` or ISO text), any `type`, which is kept as `kind`, and any objects as arguments,
-    results and errors.
+    `datetime` or ISO text), any `type`, kept as `kind`, and any objects as arguments, results or
+    errors.
     """
 
     type: Literal["tool"] = "tool"
@@ -225,8 +225,7 @@ class Step(_WithTexts):
 class Transcript(_WithTexts):
     """Everything that a subject said and did in one attempt.
 
-    `output` is the final answer that scorers judge: text or any JSON value. `usage` covers the
-    whole attempt.
+    `output` is the final answer for scorers: text or any JSON value. `usage` covers the attempt.
     """
 
     output: CleanJson = None

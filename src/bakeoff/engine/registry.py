@@ -48,7 +48,7 @@ Tools = Callable[[Case, Mapping[str, Any]], tuple[Tool, ...]]
 
 
 def no_tools(case: Case, resources: Mapping[str, Any]) -> tuple[Tool, ...]:  # noqa: ARG001 - the signature of Tools
-    """Return no tools, as a registry does by default."""
+    """Return no tools. This is the default of a registry."""
     return ()
 
 
@@ -127,7 +127,7 @@ class ResolvedPlan:
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """Map kinds to factories. A registry is immutable: each `with_` method returns a new one.
+    """Maps kinds to factories. A registry is immutable: each `with_` method returns a new one.
 
     Args:
         subjects: by kind, functions that build a subject from its spec.
@@ -172,8 +172,7 @@ class Registry:
         Args:
             plan: the plan to check.
             offline: build subjects and scorers that use only recordings and need no keys.
-            attempts: whether subjects will run; if False, subjects that cannot be built are not
-                problems.
+            attempts: whether subjects will run; if False, unusable subjects are allowed.
         """
         problems = plan.problems()
         built = {

@@ -1,8 +1,8 @@
 """Derive the verdicts of a run again from its recorded answers, and compare them with the recorded verdicts.
 
 A signature shows that a run has not changed since it was signed. Regrading also shows that the
-verdicts follow from the plan and the answers. The answers are scored in a copy of the run, as
-`bakeoff rescore` does.
+verdicts follow from the plan and the answers. Answers are scored in a copy, as by `bakeoff
+rescore`.
 """
 
 import tempfile
@@ -41,7 +41,7 @@ class Regrading:
 
     @property
     def outcome(self) -> str:
-        """Return MATCH, DIVERGES or INCOMPLETE, if something could not be derived."""
+        """Return MATCH, DIVERGES or, if something could not be derived, INCOMPLETE."""
         return "DIVERGES" if self.diverging else "INCOMPLETE" if self.underived else "MATCH"
 
 
@@ -52,8 +52,7 @@ async def regrade(folder: RunFolder, plan: Plan, resolved: ResolvedPlan | str, o
         folder: The run. It is not changed.
         plan: Its plan.
         resolved: The plan with its scorers, or the reason why it cannot be scored here.
-        options: How to run it. No model is asked to judge: judgements come only from
-            recordings.
+        options: How to run it. No model is asked to judge: recordings are used.
     """
     found = Regrading()
     records = {(record.case, record.subject, record.round): record for record in folder.latest_records(plan)}
@@ -97,7 +96,7 @@ async def _scored_again(
 
 
 def _contradiction(plan: Plan, trial: Trial, record: Record) -> Divergence | None:
-    """Return the contradiction of a record with the plan or its own transcript, or None."""
+    """Return what in a record contradicts the plan or the record's own transcript, or None."""
     threshold = plan.threshold_of(trial.case)
     if record.threshold != threshold:
         return Divergence(_name(trial), f"threshold {record.threshold}", f"threshold {threshold}, by the plan")

@@ -123,8 +123,7 @@ class TrialRunner:
     async def run(self, job: Job, spend: Callable[[Usage], None]) -> Record:
         """Run one trial, with retries after infra failures, and return its record.
 
-        Call it inside `apart`, which tells cancellation by the caller from cancellation by the
-        trial.
+        Call it inside `apart`, which tells apart cancellations by the caller and by the trial.
 
         Args:
             job: the trial.
@@ -158,7 +157,7 @@ class TrialRunner:
             del self.control.in_flight[trial.index]
 
     def note_refusal(self, record: Record) -> None:
-        """If the provider refuses the subject, such as for a wrong key, skip its trials."""
+        """If the provider refuses the subject, perhaps for a wrong key, skip its trials."""
         failure = record.attempt.failure if record.attempt else None
         if failure is not None and failure.stops_subject:
             self.control.refused.setdefault(record.subject, self.control.redact(failure.message))
@@ -170,7 +169,7 @@ class TrialRunner:
         )
 
     def lost(self, job: Job, failure: Failure) -> Record:
-        """Return the record of a trial without an attempt, through no fault of the subject."""
+        """Return a record without an attempt, for a failure that the subject did not cause."""
         return self._record(job, AttemptResult(attempt=Phase(seconds=0.0, failure=failure)), tries=0, spent=job.spent)
 
     def _record(self, job: Job, tried: AttemptResult, **fields: Any) -> Record:

@@ -232,15 +232,13 @@ class OpenMeter(SharedMeter):
         place: Place | None = None,
         worked: set[str] | None = None,
     ) -> AsyncIterator[TrialMeter]:
-        """Open the meter of one trial. At the end of the block, close connections and record all
-        usage.
+        """Open the meter of one trial. After the block, close connections and record all usage.
 
         Args:
             task: The trial.
             upstreams: The providers that the agent may use, with their keys.
             place: The place where the agent will run. Its user may use the socket.
-            worked: The models that have already answered this subject, which new ones are added
-                to.
+            worked: The models that have answered this subject. New ones are added.
         """
         named = {upstream.name: upstream for upstream in upstreams}
         if not named:

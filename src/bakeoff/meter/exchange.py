@@ -40,10 +40,7 @@ class StreamCut(Exception):
 
 
 class Responder:
-    """Sends the answer to the agent over ASGI.
-
-    Every method raises `StreamCut` if the agent disconnects or stops reading.
-    """
+    """Sends the answer to the agent over ASGI. Raises `StreamCut` if the agent stops reading."""
 
     def __init__(self, send: Send, taking_seconds: float) -> None:
         self._send = send
@@ -228,7 +225,7 @@ class Exchange:
         return ProviderBusy(message, **how) if patient else InfraError(message)
 
     def _body(self) -> bytes:
-        """Return the request body. Ask for usage counts in chat streams, which need it."""
+        """Return the request body, changed to request usage counts in chat streams."""
         asked = self.asked
         options = asked.data.get("stream_options")
         counted = isinstance(options, dict) and options.get("include_usage")

@@ -135,12 +135,12 @@ class MeterLimits:
 
     @property
     def of_server(self) -> ServerLimits:
-        """Return the limits of the HTTP server, wide enough that the meter can report its own."""
+        """Return the limits of the HTTP server, so wide that the meter's own are reached first."""
         return ServerLimits(self.connections, self.head_seconds, self.body_seconds + 5, self.taking_seconds + 5)
 
 
 class SharedMeter:
-    """Clients and rate limits by provider address, and all reservations of budget."""
+    """Clients and rate limits by provider address, and the reservations of all open requests."""
 
     def __init__(self, limits: MeterLimits, policy: RetryPolicy, most_in_flight: int, stack: AsyncExitStack) -> None:
         self.limits = limits
@@ -254,10 +254,7 @@ class TrialLog:
                 self.tools[name] = f"{known} {digest}"
 
     def resolve(self, results: Iterable[WireToolResult]) -> None:
-        """Add results to their calls.
-
-        Requests repeat results, so only a call's first one counts.
-        """
+        """Add results to their calls. Requests repeat them, so only the first result counts."""
         for result in results:
             where = self._open_calls.pop(result.id, None) if isinstance(result.id, str) else None
             if where is None:
@@ -361,7 +358,7 @@ class TrialMeter:
         return self.failure
 
     def check(self) -> None:
-        """Raise the error that stopped the trial, or that of free requests if no model answered."""
+        """Raise the error that stopped the trial. If no model answered, free requests count too."""
         if self.failure is not None:
             raise self.failure
         if self.free_failure is not None and not self.worked:
@@ -442,7 +439,7 @@ class TrialMeter:
         return f"the budget of this run is used up: {self.failure}" if spent else None
 
     async def end_exchanges(self) -> None:
-        """End the token, cancel all exchanges, and wait until their usage is recorded."""
+        """Invalidate the token, cancel all exchanges, and wait until usage is recorded."""
         self.closed = True
         for exchange in self.exchanges:
             exchange.cancel()

@@ -74,7 +74,7 @@ def key_headers(upstream: Upstream) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """An allowed kind of request. Without a format it is free, such as counting tokens."""
+    """An allowed kind of request. Kinds without a format are free, such as counting tokens."""
 
     method: str
     path: str  # a regular expression

@@ -48,7 +48,7 @@ class AnswerPiece:
             self.texts.append(text if len(text) <= room else text[:room] + CUT)
 
     def part(self) -> Part:
-        """Return the part of a transcript. Long names and ids are cut."""
+        """Return the piece as a part of a transcript. Long names and ids are cut."""
         text = "".join(self.texts)
         match self.kind:
             case "tool":

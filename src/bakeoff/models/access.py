@@ -68,7 +68,7 @@ def _address_problem(provider: Provider, environment: Mapping[str, str]) -> str 
 
 
 def _unknown_model(name: ModelName, provider: Provider, environment: Mapping[str, str]) -> str | None:
-    """Return a problem if the model is not in the gateway's list; None if it is or without a list.
+    """Return a problem if the gateway's list lacks the model; None if there is no list.
 
     If the stored list lacks the model, fetch a new one.
     """
@@ -118,7 +118,7 @@ class OpenProvider:
 
     @asynccontextmanager
     async def in_order(self, name: str, clock: Clock) -> AsyncIterator[None]:
-        """Let a model's first call end before others begin, so that a wrong key is refused once."""
+        """Let a model's first call end before others begin, to try a wrong key only once."""
         if not self._first_alone:
             yield
             return
@@ -147,8 +147,7 @@ class OpenProvider:
 class ProviderAccess:
     """The resource of a provider. Subjects with the same `key` share it.
 
-    Each embedded model has its own server and therefore its own resource, and so has each address
-    and retry policy.
+    Each embedded model, address and retry policy has its own resource.
     """
 
     name: ModelName

@@ -238,8 +238,7 @@ def _response_attributes(response: ModelResponse) -> Attributes:
 def sendable(response: ModelResponse) -> ModelResponse:
     """Return the response in a form that can be stored, and sent back to the provider.
 
-    Lone surrogates are escaped. Tool arguments with NaN or infinity become text under
-    `INVALID_JSON_KEY`.
+    Lone surrogates are escaped. Arguments with NaN or infinity become text at `INVALID_JSON_KEY`.
     """
     changes = [_changes(part) for part in response.parts]
     details = clean(response.provider_details)
@@ -290,7 +289,7 @@ def trial_error(
         return InfraError(f"{model}: {_refused_key(error, model, keys)}", stops_subject=True)
     answered = any(isinstance(one, ModelResponse) for one in messages)
     if answered and isinstance(error, ai.ModelRequestRejectedError) and not isinstance(error, ai.ModelNotFoundError):
-        # The provider accepted earlier requests of this conversation with the same settings and tools.
+        # The provider accepted earlier requests with the same settings and tools.
         return SubjectError(f"{message} (refused for what the model wrote: its earlier requests were accepted)")
     if isinstance(error, ai.ModelQuotaExceededError | ai.ModelRequestRejectedError | ai.UserError):
         return InfraError(message, permanent=True)
@@ -304,7 +303,7 @@ def trial_error(
         )
     if isinstance(error, ai.ModelHTTPError) and error.status_code < 500 and error.status_code not in _MAY_PASS_STATUS:
         return InfraError(message, permanent=True)
-    # An SDK that cannot decode a complete body, such as an empty one, raises this from a JSON error.
+    # An SDK that cannot decode a body, such as an empty one, raises this from a JSON error.
     if isinstance(error, ai.UnexpectedModelBehavior) or isinstance(error.__cause__, _UNDECODED):
         return ProviderBusy(message, most_tries=_MAX_UNREADABLE)
     return ProviderBusy(message)
@@ -354,7 +353,7 @@ def _connection_problem(error: ai.ModelConnectionError) -> str:
 
 
 def refusal(error: ai.AgentRunError | ai.UserError) -> str | None:
-    """Return the message of a provider that kept a prompt from the model, which is an answer."""
+    """Return the message of a provider that refused a prompt, which counts as an answer."""
     if not isinstance(error, ai.ModelRequestRejectedError) or error.provider_error_code not in _REFUSAL_CODES:
         return None
     said = error.body.get("message") if isinstance(error.body, dict) else None

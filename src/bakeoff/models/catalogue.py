@@ -48,7 +48,7 @@ class ListedModel:
 
 
 def listed_models(gateway: GatewayModels | None) -> Iterator[ListedModel]:
-    """Yield all usable models: embedded, of the gateway, and known to genai-prices."""
+    """Yield all usable models: embedded ones, those of the gateway, those in genai-prices."""
     for name, weights in KNOWN.items():
         note = "" if is_here(name) else f"`bakeoff models pull {name}` downloads its {weights.bytes / 1e6:.0f} MB"
         yield ListedModel(LOCAL, name, LOCAL, weights.context, known_price(None, LOCAL, name), note=note)

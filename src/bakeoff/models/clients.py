@@ -39,8 +39,7 @@ def http_client(base_url: str | None, idle_seconds: float | None) -> httpx2.Asyn
     """Return a client for a provider, with the proxies and certificates of the environment.
 
     `idle_seconds` is the longest silence on a connection. Use None without streaming, since nothing
-    arrives before the whole answer. Raise UsageError if the environment names an unusable proxy or
-    certificate.
+    arrives before the whole answer. Raise UsageError for an unusable proxy or certificate.
     """
     try:
         return httpx2.AsyncClient(

@@ -40,7 +40,7 @@ class CostEstimate(FrozenModel):
 
 
 def estimate_plan(plan: Plan, price_of: PriceOf, history: Mapping[str, Usage] | None = None) -> list[CostEstimate]:
-    """Return estimates for subjects that call models. `history` has mean usage per past trial."""
+    """Estimate the usage of subjects that call models. `history` has means of past trials."""
     asking = [spec for spec in plan.subjects if spec.kind in _MODEL_KINDS]
     return [_estimate(plan, spec, price_of, (history or {}).get(spec.name)) for spec in asking]
 

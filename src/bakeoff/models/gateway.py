@@ -108,7 +108,7 @@ def gateway_base(environment: Mapping[str, str] | None = None) -> str:
 
 
 def gateway_models(base: str | None = None, say: Say = _say_nothing) -> GatewayModels:
-    """Return the stored list if fresh, or a new one, or offline the stored one of any age."""
+    """Return the stored list if it is fresh or we are offline, or else a new list."""
     base = base or gateway_base()
     kept = kept_models(base)
     if kept is not None and kept.is_fresh:

@@ -85,7 +85,7 @@ class ScriptedCall(FrozenModel):
 
 
 class InProcessReply(FrozenModel):
-    """A reply to prompts that contain `to`. `step` counts from 0, and limits it to one step."""
+    """A reply to prompts that contain `to`. A `step`, from 0, limits it to one model call."""
 
     to: str = ""
     step: int | None = None

@@ -102,8 +102,7 @@ class Costs(FrozenModel):
 def cost_of(usage: Usage, price: Price | None) -> float | None:
     """Return the cost of a request in USD, or None if the price is unknown.
 
-    If the usage covers several requests, their mean prompt decides the tier. For exact costs, price
-    each request.
+    For several requests, their mean prompt decides the tier. For exact costs, price each request.
     """
     return None if price is None else float(exact_cost(usage, price))
 
@@ -200,7 +199,7 @@ def _amount(model_id: str, field: str, value: object) -> Decimal:
 
 
 def _brackets(model_id: str, field: str, raw: object) -> dict[int, Decimal]:
-    """Return prices by prompt length. Each applies above that number of tokens."""
+    """Return prices by prompt length. A price applies to prompts with more tokens than its key."""
     if raw is None:
         return {}
     if not isinstance(raw, list) or not all(isinstance(bracket, Mapping) for bracket in raw):
@@ -245,7 +244,7 @@ _GENAI_NAMES = {
 def price_from_genai(provider: str, model: str, when: datetime.datetime | None = None) -> Price | None:
     """Return the standard price at a time (default: now) from the list in genai-prices.
 
-    Return None if the model is unknown, or has other prices than per token.
+    Return None if the model is unknown, or if its price is not only per token.
     """
     known = _genai()
     name = _GENAI_NAMES.get(provider.lower(), provider.lower())

@@ -160,8 +160,7 @@ class RateLimiter:
 
         Waits and failed tries stop the clock, because the subject did not cause them. Raise
         InfraError when the policy allows no more tries. Raise RequestTooLarge if the provider
-        refused each try but answered much smaller calls meanwhile. `size` is the length of the
-        request in characters.
+        refused each try but answered much smaller calls meanwhile. `size` is in characters.
         """
         policy = self._policy
         lost, tries, refused = 0.0, 0, 0

@@ -1,8 +1,7 @@
 """Replay an application's model calls by a hook in httpx, which most SDKs use.
 
 The hook covers `httpx` and its successor `httpx2`, even for existing clients. Only model calls are
-recorded: requests with the header of a model SDK, or to a path of a model API. Other requests pass
-unchanged.
+recorded: requests with the header of a model SDK, or to the path of a model API.
 """
 
 import base64
@@ -98,7 +97,7 @@ def http_hooks() -> Iterator[None]:
 
 
 def _aiohttp_guard(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Refuse model calls through aiohttp, as by Google's SDK, since they cannot be replayed."""
+    """Refuse model calls through aiohttp, used by Google's SDK, which cannot be replayed."""
 
     async def request(self: Any, method: str, url: Any, **options: Any) -> Any:
         headers = {str(name).lower() for name in options.get("headers") or ()}
@@ -189,7 +188,7 @@ class _Exchange(AbstractContextManager["_Exchange"]):
         return self._library.Response(status, headers=headers, stream=self._library.ByteStream(content))
 
     def recording(self, response: Any, stream: type) -> Any:
-        """Return a successful response with a stream that records it; others unchanged."""
+        """Return the response with a stream that records it, unless it is not a success."""
         if 200 <= response.status_code < 300:
             response.stream = stream(response.stream, response, self)
         else:

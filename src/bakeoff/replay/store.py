@@ -150,7 +150,7 @@ def recordings_of(resources: Mapping[str, Any]) -> Store:
 
 
 def _group(asked: Mapping[str, Any]) -> str:
-    """Return the case of a question or, for an application's question, the address or function."""
+    """Return the case of a question, or the address or function that an application used."""
     if "case" in asked:
         return f"case {asked['case']!r}"
     return " ".join(str(asked[name]) for name in ("method", "url", "function") if asked.get(name))

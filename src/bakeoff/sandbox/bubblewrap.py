@@ -212,7 +212,7 @@ def find_bubblewrap() -> tuple[BubblewrapSandbox | None, str]:
     return None, f"{program} is there but does not work: {why}"
 
 
-# Graded commands do not see live figures of the machine in /proc, by which two runs could communicate.
+# Graded commands do not see live figures in /proc, by which two runs could communicate.
 # Files that programs need are replaced by fixed ones.
 PROC = Path("/proc")
 # Files that never change, or that belong to a single command.
@@ -227,7 +227,7 @@ _EMPTY = "empty"
 
 @cache
 def fixed_figures() -> dict[str, str]:
-    """Return fixed texts for files of live figures in /proc, as on a freshly started machine."""
+    """Return fixed texts to replace live figures in /proc, as on a freshly started machine."""
     total = re.search(r"^MemTotal:.*$", (PROC / "meminfo").read_text(), re.MULTILINE)
     size = total[0].partition(":")[2] if total else " 0 kB"
     memory = [f"{name}:{size}" for name in ("MemTotal", "MemFree", "MemAvailable")]

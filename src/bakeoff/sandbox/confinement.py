@@ -1,8 +1,7 @@
 """Confine a program that the user chose: an MCP server, or a command of `bakeoff eval`.
 
 The program sees the system, its installation, its working folder and the paths in its settings. It
-can write only to the `writable` paths. HOME and TMPDIR are new. Files that usually hold keys are
-hidden.
+can write only to the `writable` paths. HOME and TMPDIR are new. Files with keys are hidden.
 """
 
 import fcntl
@@ -193,8 +192,8 @@ def shared_paths(program: UserProgram, folder: Path) -> dict[Path, bool]:
     """Return the host paths that a program can use, each with True if it may write there.
 
     These are the start folder, and the paths in the arguments and settings. Arguments that name a
-    home, a missing path or a kernel file system are left out. For the last two, settings raise
-    `InfraError`.
+    home, a missing path or a kernel file system are left out. Settings that name a missing path or
+    a kernel file system raise `InfraError`.
     """
     shared: dict[Path, bool] = {}
     if program.cwd is not None or not is_around_home(folder):  # else it starts in a private folder
@@ -228,7 +227,7 @@ def _words(program: UserProgram) -> Iterator[str]:
 
 
 def _code_folders(script: Path) -> Iterator[Path]:
-    """Yield the folders that a script imports from: its own, its Node package, and parents."""
+    """Yield the folders that a script imports from: its own, its package's, and those above."""
     package = next((parent for parent in script.parents if (parent / "package.json").is_file()), script.parent)
     folders = [folder for folder in (package, script.parent) if not is_around_home(folder)]
     yield folders[0] if folders else script

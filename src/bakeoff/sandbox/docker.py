@@ -167,7 +167,7 @@ def way_out() -> str:
 
 
 def find_docker() -> tuple[DockerSandbox | None, str]:
-    """Return the sandbox (None without an engine or image) and a sentence about it."""
+    """Return the sandbox and a sentence about it. It is None if there is no engine or image."""
     client = find_client()
     if client is None:
         return None, f"{os.environ.get(CLIENT_VARIABLE) or 'docker or podman'} is not installed"

@@ -47,8 +47,7 @@ _swept = set[Path]()  # folders where leftovers have been removed
 class UserLease:
     """An unprivileged user that no other trial on this machine has while the lease lasts.
 
-    The lease is a lock on a file, which also names the trial's folder for cleaning up after a
-    crash.
+    The lease is a lock on a file, which names the trial's folder for cleaning up after a crash.
     """
 
     def __init__(self, uid: int, descriptor: int, folder: Path) -> None:
@@ -90,8 +89,7 @@ def reserved_users() -> range:
 def lease_user(folder: Path = LEASES) -> UserLease:
     """Lease the first free user, and remove what its last holder left behind.
 
-    Raise `SandboxMissing` if the `folder` of the locks cannot be made, and `InfraError` if all
-    users are in use.
+    Raise `SandboxMissing` if `folder` cannot be made, and `InfraError` if all users are in use.
     """
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -138,7 +136,7 @@ def sweep_leases(folder: Path = LEASES) -> None:
 
 @contextlib.contextmanager
 def probe_place() -> Iterator[Place]:
-    """Open a place for probing a sandbox, without an event loop, with a leased user."""
+    """Open a place to probe a sandbox, with a leased user and without an event loop."""
     with contextlib.ExitStack() as stack:
         lease = stack.enter_context(contextlib.closing(lease_user())) if we_are_root() else None
         root = make_root(None, lease)
@@ -148,8 +146,7 @@ def probe_place() -> Iterator[Place]:
 
 
 def wait_for_supervisors(root: Path) -> None:
-    """Wait until no supervisor works in a place, since each finally kills all of its user's
-    processes.
+    """Wait for the supervisors of a place to end, since each then kills its user's processes.
 
     A supervisor may outlive Bakeoff until all processes have died.
     """
@@ -304,7 +301,7 @@ def remove_tree(root: Path) -> None:
 
 @contextlib.contextmanager
 def one_command_at_a_time(place: Place) -> Iterator[None]:
-    """Allow one command per place at a time, because ending it ends every process of the place.
+    """Allow one command per place at a time: ending it ends all processes of the place.
 
     Raise `InfraError` if another command is running, or if the command would run as root.
     """
@@ -323,8 +320,8 @@ def one_command_at_a_time(place: Place) -> Iterator[None]:
 def put_files(place: Place, files: Mapping[str, bytes | str], *, runnable_scripts: bool = False) -> None:
     """Write files into the work folder, safely even if the subject already had access to it.
 
-    Texts become UTF-8, lone surrogates question marks. With `runnable_scripts`, files that begin
-    with `#!` can be executed.
+    Texts are written as UTF-8, with question marks for lone surrogates. With `runnable_scripts`,
+    files that begin with `#!` can be executed.
     """
     with open_folder(place.work) as work:
         for name, given in files.items():
@@ -407,7 +404,7 @@ async def open_workspace(
 
 
 def graded_files(case: Case, artefacts: Mapping[str, str]) -> dict[str, str]:
-    """Return the files to grade: the case's own, over them the subject's, and over both the hidden.
+    """Return the files to grade: the case's, replaced by the subject's, then by hidden ones.
 
     A file is left out if its path collides with a file or folder of higher precedence.
     """

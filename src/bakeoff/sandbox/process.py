@@ -125,8 +125,7 @@ def _readable_paths(readable: tuple[Path, ...], hidden: tuple[Path, ...]) -> tup
 def _without(root: Path, hidden: Sequence[Path], listed: list[Path]) -> Iterator[Path]:
     """Yield the paths in a folder except the hidden ones. Add folders around these to `listed`.
 
-    Rules apply to the targets of links. So a link to a folder with hidden parts counts as the
-    folder.
+    Rules apply to the targets of links: a link to a folder with hidden parts counts as the folder.
     """
     real = root.resolve()
     if not any(path.is_relative_to(real) for path in hidden):

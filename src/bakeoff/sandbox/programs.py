@@ -119,7 +119,7 @@ def is_managed(prefix: Path) -> bool:
 
 
 def _is_part(found: Path, prefix: Path, pattern: str) -> bool:
-    """Return True if a path belongs to the installation. A link out must lead to a similar file."""
+    """Return True if a path belongs to the installation. Links may lead out to similar files."""
     real, kind = found.resolve(), pattern.rpartition("/")[2]
     if pattern == "bin/*" and not _INTERPRETER.fullmatch(found.name):
         return False
@@ -135,8 +135,7 @@ def _is_part(found: Path, prefix: Path, pattern: str) -> bool:
 def program_path(program: str) -> str | None:
     """Return the program's path. For a version manager's shim, return the real program's path.
 
-    npm's links are followed, because a sandbox shows them as files, and scripts look for modules
-    beside them.
+    npm's links are followed: sandboxes show them as files, but scripts need modules beside them.
     """
     found = which(program)
     if found and is_shim(found):
@@ -155,7 +154,7 @@ def which(program: str) -> str | None:
 
 
 def is_shim(path: str) -> bool:
-    """Return True for a script that chooses a version at each start, using hidden folders."""
+    """Return True for a version manager's script that chooses the version at each start."""
     return Path(path).parent.name == "shims" or Path(path).resolve().name == _VOLTA
 
 
@@ -272,7 +271,7 @@ def environment(inside: Place, command: Command) -> dict[str, str]:
 
 
 def passed_on(command: Command) -> dict[str, str]:
-    """Return the language and time variables of the host, or fixed ones if it is graded."""
+    """Return the host's language and time variables, or fixed ones for a graded command."""
     return dict(FIXED) if command.graded else inherited(os.environ)
 
 

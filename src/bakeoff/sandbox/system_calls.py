@@ -5,8 +5,7 @@ where it would be root. Graded commands that need no child processes cannot star
 
 Two runs of graded code must not communicate. Since both read the same system files, graded commands
 get no locks, leases, hints or notifications on files, cannot see which pages of a file are cached,
-and get no machine-wide figures. Taking a lock seems to succeed, because honest programs lock their
-own files.
+and get no machine-wide figures. Taking a lock seems to succeed, since honest programs use locks.
 """
 
 import ctypes
@@ -116,8 +115,8 @@ def filter_of(command: Command, *, own_ipc: bool = True, counted: bool = True) -
         command: The command. Graded commands may use fewer calls.
         own_ipc: True if the command has its own IPC namespace. Otherwise, its IPC objects would
             outlive it.
-        counted: True if the kernel counts the memory of buffers. Otherwise, the command cannot
-            enlarge them.
+        counted: True if the kernel counts the memory of buffers. Otherwise, they have a fixed
+            size.
     """
     if not can_filter():
         return b""

@@ -1,8 +1,7 @@
 """Collect regular files with plain names from an untrusted folder, within limits.
 
 Every folder is opened relative to its parent's descriptor, without following links. Every file is
-checked again through its own descriptor after opening, so that renaming files in between is
-useless.
+checked again through its own descriptor after opening, so that renaming is useless.
 """
 
 import contextlib
@@ -292,10 +291,7 @@ def _check_plain(path: str, found: os.stat_result) -> None:
 
 
 def not_plain(found: os.stat_result) -> str:
-    """Return why a file cannot be collected: it is a link or device, or has a second name.
-
-    Empty if it can be collected.
-    """
+    """Return why a file cannot be collected, for example a link; empty if it can."""
     for is_kind, why in KINDS:
         if is_kind(found.st_mode):
             return why

@@ -1,7 +1,7 @@
 """Count the planned parts of a run, and the result of each.
 
-Every gate reads a ledger, and it is part of every file that is merged, compared or gated. Whatever is missing is
-undecided: a gate cannot pass because something did not run.
+Every gate reads a ledger, and every file that is merged, compared or gated has one. Missing parts
+are undecided: a gate cannot pass because something did not run.
 """
 
 from collections import Counter
@@ -37,11 +37,11 @@ class ShardsHere(FrozenModel):
 
     of: int
     numbers: tuple[int, ...]
-    collection: str | None = sparse_field(None)  # a digest of all evals before they were parted, if it is known
+    collection: str | None = sparse_field(None)  # digest of all evals before sharding, if known
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self | None:
-        """Return the shards of several files together; None if no file is a shard."""
+        """Return the shards of several files together; None if none is a shard."""
         if not parts:
             return None
         numbers = sorted({number for part in parts for number in part.numbers})
@@ -55,11 +55,11 @@ class ShardsHere(FrozenModel):
 
 
 class Ledger(FrozenModel):
-    """Counts of what was planned and of the results; the unit is a trial, or an eval of a pytest session."""
+    """Counts of planned parts and results. A part is a trial or, with pytest, an eval."""
 
     planned: int
     passed: int = 0
-    failed: int = 0  # with timeouts
+    failed: int = 0  # failed, including timeouts
     recorded: int = 0  # finished without a threshold
     missing: dict[Missing, int] = {}
     not_needed: int = 0  # because every comparison was decided
@@ -78,17 +78,17 @@ class Ledger(FrozenModel):
 
     @property
     def for_scores(self) -> Self:
-        """Return the ledger for a gate on scores, where parts without a score count as missing."""
+        """Return the ledger for a gate on scores, which counts parts without score as missing."""
         return self.model_copy(update={"missing": self.missing | {"unscored": self.unscored}})
 
     @property
     def of_its_shard(self) -> Self:
-        """Return the ledger for a gate on this part of the plan alone, where other shards do not count as missing."""
+        """Return the ledger for a gate on this shard alone. Others do not count as missing."""
         return self.model_copy(update={"shards": None})
 
     @property
     def gap(self) -> str | None:
-        """Return the reason why the number of missing parts is unknown; None if it is known."""
+        """Return why it is unknown how many parts are missing; None if it is known."""
         if self.shards is not None and (absent := self.shards.missing):
             names = ", ".join(map(str, absent))
             return f"{'shard' if len(absent) == 1 else 'shards'} {names} of {self.shards.of} missing"
@@ -97,7 +97,7 @@ class Ledger(FrozenModel):
         return None
 
     def without_end(self, problem: str = "") -> Self:
-        """Return the ledger marked as one of which it is unknown how much is missing."""
+        """Return the ledger, marked so that the number of missing parts is unknown."""
         return self.model_copy(update={"ended": False, "problem": problem})
 
     @property
@@ -111,7 +111,7 @@ class Ledger(FrozenModel):
 
     @classmethod
     def total(cls, ledgers: Iterable[Self]) -> Self:
-        """Return the sum of several ledgers."""
+        """Add up several ledgers."""
         each = list(ledgers)
         missing, silent = Counter[Missing](), Counter[str]()
         for one in each:
@@ -131,7 +131,7 @@ class Ledger(FrozenModel):
 
 
 def missing_kind(record: Record) -> Missing | None:
-    """Return the kind of loss of a part with this record; None if it is finished."""
+    """Return why a part with this record counts as missing; None if it is finished."""
     if record.verdict not in LOST:
         return None
     own = _KINDS.get(record.failure.type) if record.failure is not None else None
@@ -149,7 +149,7 @@ def silent_scorers(heard: Counter[tuple[str, bool]]) -> dict[str, int]:
 
 
 def describe(ledger: Ledger, unit: str) -> str:
-    """Return the denominators of a ledger in one line."""
+    """Return all counts of a ledger in one line."""
     parts = [f"{count:,} {word}" for word in ("passed", "failed", "recorded") if (count := getattr(ledger, word))]
     parts += [ledger.words] if ledger.undecided else []
     parts += [f"{ledger.not_needed:,} not needed"] if ledger.not_needed else []

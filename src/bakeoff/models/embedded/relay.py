@@ -121,6 +121,6 @@ async def _serve(server: uvicorn.Server, listening: socket) -> None:
 
 
 def _report(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Report an exception, except for a harmless one: anyio sets the result of a cancelled read."""
+    """Report an exception, unless anyio raised it for a cancelled read, which is harmless."""
     if not isinstance(context.get("exception"), asyncio.InvalidStateError):
         loop.default_exception_handler(context)

@@ -1,7 +1,7 @@
 """The server's own process: `python -m bakeoff.models.embedded.serve LAUNCH FOLDER`.
 
 The first process waits until the server is ready, and exits with 0. Its child is the server, which
-outlives the run that started it. As a separate process, a crash of its native code ends no run.
+outlives the run that started it. Crashes of native code end only this process.
 """
 
 import fcntl

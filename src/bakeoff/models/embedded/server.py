@@ -31,8 +31,8 @@ _DEFAULT_CONTEXT = 4096  # for unknown weights, whose memory use may be large
 _MAX_SLOTS = 4
 _POLL_SECONDS = 0.02
 _LOG_LINES = 12
-# How often an OpenMP thread polls before it sleeps. The default is a fifth faster on an idle machine,
-# but ten times slower on a busy one, because the threads spin while they wait for each other.
+# How often an OpenMP thread polls before it sleeps. The default is a fifth faster when idle,
+# but ten times slower on a busy machine, because the threads spin while they wait for each other.
 _SPIN = {"GOMP_SPINCOUNT": "1000"}
 # Variables that the server gets: no keys, only those for Python, libraries and hardware.
 _PASSED_ON = {"PATH", "LANG", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONPATH", "PYTHONHOME"}
@@ -45,7 +45,7 @@ def _tell(text: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedServer:
-    """The resource of an embedded model, by a name such as `smollm2` or a `.gguf` path."""
+    """The resource of an embedded model: a name such as `smollm2`, or a path of a `.gguf` file."""
 
     model: str
     slots: int = field(default_factory=lambda: min(_MAX_SLOTS, usable_cores()))  # requests at the same time

@@ -1,1 +1,1 @@
-"""Supervise sandboxed commands, one process each. Run as `python -I -S`, without packages."""
+"""Supervise sandboxed commands, one process each, using only the standard library."""

@@ -18,7 +18,7 @@ REMOVE_SECONDS = 2.0  # the kernel needs a moment to see that a group is empty
 
 
 def start_time(pid: int) -> str:
-    """Return when a process started, which tells apart equal pids; empty if it has ended."""
+    """Return the start time of a process, which tells apart equal pids; empty if it has ended."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return file.read().rsplit(b")", 1)[1].split()[19].decode()
@@ -184,14 +184,14 @@ def mounted_hierarchies() -> dict[str, tuple[str, str]]:
 
 
 def own_folder(mounted: tuple[str, str], path: str) -> str:
-    """Return the folder of a group, given its path, and its hierarchy's root and mount point."""
+    """Return the folder of a group, given its path and its hierarchy's root and mount point."""
     root, point = mounted
     below = path[len(root.rstrip("/")) :] if path.startswith(root) else path
     return (point + below).rstrip("/")
 
 
 def upwards(mounted: tuple[str, str], path: str) -> list[str]:
-    """Return our group and those around it that delegate the controllers. A group with processes of its own cannot."""
+    """Return our group and its parents, as far as they delegate controllers."""
     folder, point = own_folder(mounted, path), mounted[1]
     found = []
     while folder.startswith(point):

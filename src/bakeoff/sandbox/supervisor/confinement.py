@@ -36,7 +36,7 @@ class SetUpFailed(Exception):
 def start(order: Order, control: int, cgroup: Cgroup | None) -> tuple[int, list[int]]:
     """Fork, confine the child and execute the command.
 
-    Return its pid once it runs, and descriptors of the lists of its IPC namespace, if it has one.
+    Return its pid once it runs and, for its own IPC namespace, descriptors of the lists.
     """
     ours, theirs = socket.socketpair()
     child = os.fork()
@@ -169,7 +169,7 @@ def allow_beneath(ruleset: int, path: str, rights: int) -> None:
 
 
 def own_ipc(kept: list[str]) -> list[int]:
-    """Enter a new IPC namespace, which removes its objects at its end. Return its lists.
+    """Enter a new IPC namespace, whose objects vanish with it. Return its lists of objects.
 
     Without root, also use private shared memory, in which the `kept` folders stay.
     """

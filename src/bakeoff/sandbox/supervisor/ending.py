@@ -14,7 +14,7 @@ EPILOGUE_PAUSE = 0.5  # for an engine that is still making a requested container
 
 
 class ChildWatch:
-    """Reaps ended children, calls `ended` for each, and has a pipe that signals them."""
+    """Reaps ended children and calls `ended` for each. A pipe tells when there are any."""
 
     def __init__(self) -> None:
         self.woken, self.waker = os.pipe()

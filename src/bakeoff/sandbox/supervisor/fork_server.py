@@ -5,8 +5,7 @@ cannot inspect it or its supervisors. A request is one byte with four descriptor
 control socket, and its standard input, output and error.
 
 The server is a subreaper: it inherits and ends the processes of killed supervisors. It ends when
-Bakeoff closes the connection or dies. Supervisors do not depend on it, because each listens to its
-own control socket.
+Bakeoff closes the connection or dies. Supervisors do not depend on it: each has its own socket.
 """
 
 import gc

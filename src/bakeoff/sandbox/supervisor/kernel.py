@@ -41,7 +41,7 @@ def mount(source: str, target: str, kind: str | None, flags: int, data: str | No
 
 
 def set_mount_flags(path: str, *, on: int = 0, off: int = 0, everything_below: bool = False) -> None:
-    """Switch attributes of a mount on or off, such as read-only, or of all mounts below too."""
+    """Switch attributes of a mount, such as read-only, optionally of all mounts below too."""
     attributes = (ctypes.c_uint64 * 4)(on, off, 0, 0)
     flags = AT_RECURSIVE if everything_below else 0
     where = os.fsencode(path)
@@ -108,7 +108,7 @@ def all_pids() -> list[str]:
 
 
 def threads_if_of(uid: int, pid: str) -> int:
-    """Return the threads of a process if it is alive and belongs to the user, or else 0."""
+    """Return the number of threads of a process, or 0 if it is dead or another user's."""
     try:
         with open(f"/proc/{pid}/status", "rb") as file:
             lines = dict(line.split(b":", 1) for line in file if b":" in line)

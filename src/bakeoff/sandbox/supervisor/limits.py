@@ -94,14 +94,14 @@ class DiskWatch:
                 return False
         self.scan, self.known = None, self.seen
         self.spent += time.monotonic() - started
-        # Checks take a hundredth of the time, or a twentieth if they would be more than two seconds apart.
+        # Checks take a hundredth of the time, or a twentieth if they are over two seconds apart.
         self.scan_due = time.monotonic() + max(SCAN_PAUSE, min(100 * self.spent, 2.0), 20 * self.spent)
         return False
 
     def over_at_the_end(self) -> bool:
         """Return True if the ended command exceeded the limit.
 
-        The tree is checked again only if a writer may have hit its file size limit since.
+        The tree is checked again only if a writer may have hit its file size limit.
         """
         if self.free_at_start - self.free() < self.limit // 4 and self.known < self.limit // 2:
             return False
@@ -112,7 +112,7 @@ class DiskWatch:
 def disk_use(roots: list[str], owner: int | None, limit: int) -> Iterator[int]:
     """Yield the bytes found so far after each entry, so that the caller can pause.
 
-    The search ends early above the limit.
+    The search ends early if the limit is exceeded.
     """
     used, linked = 0, set[tuple[int, int]]()
     queue = list(roots)
@@ -173,7 +173,7 @@ def opened_by(pid: int) -> Iterator[os.stat_result]:
 
 
 def mapped_bytes(pid: int, device: int, seen: set[tuple[int, int]]) -> int:
-    """Return the size of deleted files that a process has mapped but not open, on a device."""
+    """Return the size of deleted files on a device that a process has mapped but not open."""
     sizes: dict[tuple[int, int], int] = {}
     try:
         with open(f"/proc/{pid}/maps", "rb") as file:
@@ -200,8 +200,8 @@ class MemoryWatch:
     def over(self, now: float) -> bool:
         """Return True if the processes use more than the limit; always False without /proc.
 
-        Shared pages count fully for every process. Only if that exceeds the limit, they are
-        divided, which is slow.
+        Shared pages count fully for every process. They are divided only if that exceeds the limit,
+        because dividing is slow.
         """
         if not LINUX or now < self.due:
             return False
@@ -300,10 +300,7 @@ def rows(descriptor: int) -> list[dict[str, str]]:
 
 
 def memory_file_bytes(tree: list[int]) -> int:
-    """Return the size of open memory files.
-
-    Mapped parts are counted twice, because they cannot be told apart.
-    """
+    """Return the size of open memory files. Parts that are also mapped count twice."""
     opened = [found for pid in tree for found in opened_by(pid) if found.st_dev == MEMORY_FILES]
     return sum({found.st_ino: found.st_blocks * 512 for found in opened}.values())
 
@@ -323,7 +320,7 @@ def inode_bytes(tree: list[int]) -> int:
 
 
 def buffered_bytes(tree: list[int]) -> int:
-    """Return the memory that open sockets and pipes can hold, beyond a usual few."""
+    """Return the memory that sockets and pipes can hold, beyond the few that all programs have."""
     if sum(map(open_files, tree)) <= FEW:
         return 0
     inodes = {"socket": set[str](), "pipe": set[str]()}
