@@ -56,14 +56,12 @@ async def regrade(folder: RunFolder, plan: Plan, resolved: ResolvedPlan | str, o
     """
     found = Regrading()
     records = {(record.case, record.subject, record.round): record for record in folder.latest_records(plan)}
-    last = next((entry for entry in folder.newest_first() if isinstance(entry, JournalMark)), None)
-    reason = last.facts.get("reason") if last is not None and last.kind == "end" else "stopped"
+    excuse = _why_unrecorded(folder, plan, resolved)
     answered = list[Record]()
     for trial in plan.trials():
         record = records.get((trial.case.id, trial.subject.name, trial.round))
-        if record is None and (plan.sparse or reason != "finished"):
-            why = "the plan does not say whether it has one" if plan.sparse else f"the run ended before it ({reason})"
-            found.underived[_name(trial)] = f"it has no record: {why}"
+        if record is None and excuse is not None:
+            found.underived[_name(trial)] = f"it has no record: {excuse}"
         elif record is None:
             found.diverging.append(Divergence(_name(trial), "nothing", "a record: the run has ended, and planned it"))
         elif (wrong := _contradiction(plan, trial, record)) is not None:
@@ -83,6 +81,15 @@ async def regrade(folder: RunFolder, plan: Plan, resolved: ResolvedPlan | str, o
     order = {_name(trial): trial.index for trial in plan.trials()}
     found.diverging.sort(key=lambda one: order[one.trial])
     return found
+
+
+def _why_unrecorded(folder: RunFolder, plan: Plan, resolved: ResolvedPlan | str) -> str | None:
+    """Return the reason why trials may have no record; None if every planned trial must have one."""
+    if plan.sparse and isinstance(resolved, str):  # plans that can be run again here are never sparse
+        return "the plan does not say whether it should"
+    last = next((entry for entry in folder.newest_first() if isinstance(entry, JournalMark)), None)
+    reason = last.facts.get("reason") if last is not None and last.kind == "end" else "stopped"
+    return None if reason == "finished" else f"the run ended before it ({reason})"
 
 
 async def _scored_again(
