@@ -9,10 +9,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
 
+from bakeoff._kernel.imports import command_revision, import_target, revision_of
 from bakeoff._kernel.model import first_problem
 from bakeoff.errors import PlanError, UsageError
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec, Trial, describe
@@ -120,6 +122,23 @@ class ResolvedPlan:
         networked = [member for member in self._members() if isinstance(member, NeedsNetwork)]
         return {name: value for member in networked for name, value in member.secrets().items()}
 
+    def server_code(self) -> dict[str, str]:
+        """Return a hash of the local files of each MCP server that subjects and scorers use."""
+        hubs = (getattr(member, "hub", None) for member in self._members())
+        return {name: digest for hub in hubs for name, digest in getattr(hub, "revisions", {}).items()}
+
+    def refuse_changed_code(self, servers: Mapping[str, str]) -> None:
+        """Raise UsageError for functions and scripts other than the plan's, and for servers other than these."""
+        specs: tuple[SubjectSpec | ScorerSpec, ...] = (*self.plan.subjects, *self.plan.every_scorer)
+        now = ((spec, _revision_now(spec)) for spec in specs if spec.revision)
+        changed = [describe(spec) for spec, revision in now if revision not in (None, spec.revision)]
+        changed += [name for name, digest in self.server_code().items() if servers.get(name, digest) != digest]
+        if changed:
+            raise UsageError(
+                f"{', '.join(changed)}: changed since the run began, and the rest would be of another version: "
+                "start a new run, or go back to that version to finish this one"
+            )
+
     def _members(self) -> tuple[Subject | BoundSubject | Scorer, ...]:
         own = {id(scorer): scorer for scorers in self.of_cases.values() for scorer in scorers.values()}
         return (*self.subjects.values(), *self.bound.values(), *self.scorers.values(), *own.values())
@@ -211,6 +230,14 @@ class Registry:
             raise PlanError(list(dict.fromkeys(problems)))
         changed = {id(scorers[spec.digest]): spec.transform for spec in plan.every_scorer if spec.transform}
         return ResolvedPlan(plan, free, bound, judges, self.tools, source=self.source, of_cases=own, transforms=changed)
+
+
+def _revision_now(spec: SubjectSpec | ScorerSpec) -> str | None:
+    if spec.kind == "function":
+        return revision_of(import_target(str(spec.options["target"]), describe(spec)))
+    if spec.kind == "command" and isinstance(argv := spec.options.get("argv"), list):
+        return command_revision([str(word) for word in argv], Path(str(spec.options.get("folder", ""))))
+    return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -236,11 +236,11 @@ def _unless_losses_decide(
     for name, (compared, ruling) in judged.items():
         ends = [bound[name] for bound in bounds]
         low, high = (f"{100 * (end.comparison.difference or 0.0):+.1f}" for end in ends)
-        said = f"with all lost trials counted as failed {low} points, as passed {high}"
+        said = f"with all missing trials counted as failed {low} points, as passed {high}"
         if ruling.refused or all(end.ruling.verdict is ruling.verdict for end in ends):
             found = ruling.model_copy(update={"sentence": f"{ruling.sentence}; {said}"})
         else:
-            sentence = f"refused: the lost trials could decide: {said}; resume the run first"
+            sentence = f"refused: what is missing could decide: {said}"
             found = GateJudgement.undecidable(sentence, refused=True)
         judged[name] = JudgedPair(compared, found)
     return judged
@@ -264,12 +264,11 @@ def refusal_of(baseline: Losses, candidate: Losses) -> str | None:
     for name, arm in (("baseline", baseline), ("candidate", candidate)):
         if arm.share > MAX_LOST:
             limit = f"more than {100 * MAX_LOST:g} %"
-            return f"refused: the {name} lost {arm} to {arm.to}, {limit}: resume the run first"
+            return f"refused: the {name} lost {arm} to {arm.to}, {limit}"
     if are_unequal(baseline, candidate):
         return (
             f"refused: the baseline lost {baseline} to {baseline.to}, the candidate {candidate} to {candidate.to}, "
-            f"more unequal than chance (Fisher's exact test, p = {chance_of_losses(baseline, candidate):.2g}): "
-            "resume both runs first"
+            f"more unequal than chance (Fisher's exact test, p = {chance_of_losses(baseline, candidate):.2g})"
         )
     return None
 

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import JsonValue, ValidationError
 
 from bakeoff._kernel.files import with_home
-from bakeoff._kernel.imports import import_target, revision_of
+from bakeoff._kernel.imports import command_revision, import_target, revision_of
 from bakeoff._kernel.text import free_name, near_names
 from bakeoff._kernel.yaml import ConfigError, Key, PlacedYaml, gathered
 from bakeoff.doors.data_files import read_text
@@ -48,7 +48,7 @@ from bakeoff.models.prompt_templates import PromptTemplate, TemplateProblem
 from bakeoff.models.providers import known_model_name, known_providers, parse_model_name
 from bakeoff.plan import ScorerSpec, SubjectSpec
 from bakeoff.scorers.entries import ScorerReader
-from bakeoff.subjects.command import CommandSubject, command_revision
+from bakeoff.subjects.command import CommandSubject
 from bakeoff.subjects.controls import ScriptedSubject
 
 _OF_A_ROW = (*OF_A_CASE, "tags")
