@@ -66,7 +66,7 @@ class ResolvedPlan:
         rows: by case id, the cases that were written in Python; their values need not be JSON.
         source: the `source` of the registry that built it.
         of_cases: by case id, the scorers of cases that have their own.
-        transforms: by the id of a scorer's object, the steps that change an answer before it is scored.
+        rules: by the id of a scorer's object, its spec if that changes answers or scores.
     """
 
     plan: Plan
@@ -77,7 +77,7 @@ class ResolvedPlan:
     rows: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     source: str | None = None
     of_cases: Mapping[str, Mapping[str, Scorer]] = field(default_factory=dict)
-    transforms: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    rules: Mapping[int, ScorerSpec] = field(default_factory=dict)
 
     def may_run_commands(self, subjects: Collection[str] | None = None) -> bool:
         """Return True if some trial may need a workspace.
@@ -94,6 +94,11 @@ class ResolvedPlan:
         """Yield the resources that subjects and scorers need. One key may occur several times: open it once."""
         for member in self._members():
             yield from needs_of(member).resources
+        if any(isinstance(step, dict) for spec in self.rules.values() for step in spec.transform):
+            from bakeoff.scorers.transforms import workers_of  # most plans have none
+
+            for spec in self.rules.values():
+                yield from workers_of(spec.transform)
 
     def secrets(self) -> dict[str, str]:
         """Return the keys that subjects and scorers use, by the names of their variables."""
@@ -189,8 +194,8 @@ class Registry:
                 problems += _scoring_problems(own[case.id], [case], plan.subjects)
         if problems:
             raise PlanError(list(dict.fromkeys(problems)))
-        changed = {id(scorers[spec.digest]): spec.transform for spec in plan.every_scorer if spec.transform}
-        return ResolvedPlan(plan, free, bound, judges, self.tools, source=self.source, of_cases=own, transforms=changed)
+        rules = {id(scorers[spec.digest]): spec for spec in plan.every_scorer if spec.has_rules}
+        return ResolvedPlan(plan, free, bound, judges, self.tools, source=self.source, of_cases=own, rules=rules)
 
 
 @dataclass(frozen=True, slots=True)
