@@ -160,9 +160,17 @@ class ScorerSpec(FrozenModel):
     name: Name | None = None
     options: CleanObject = {}
     revision: str = ""
-    transform: tuple[CleanText, ...] = Field(
-        default=(), description="changes the answer for this scorer, step by step: each a JMESPath or a Jinja template"
+    transform: tuple[CleanText | dict[CleanText, CleanText], ...] = Field(
+        default=(), description="changes the answer for this scorer, step by step: JMESPath, Jinja, or code by language"
     )
+    threshold: float | None = Field(default=None, description="a score of at least this counts as 1, a lower one as 0")
+    negated: bool = Field(default=False, description="1 minus the score counts")
+    weight: float = Field(default=1.0, ge=0, description="in the mean of all scores; one with 0 is only shown")
+
+    @property
+    def has_rules(self) -> bool:
+        """Return True if the spec changes the answer before it is scored, or the score after that."""
+        return bool(self.transform) or self.negated or self.threshold is not None or self.weight != 1
 
     @cached_property
     def digest(self) -> str:

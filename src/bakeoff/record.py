@@ -355,6 +355,7 @@ class Score(_WithTexts):
 
     name: CleanText
     value: float | None = Field(default=None, ge=0, le=1)
+    weight: float = Field(default=1.0, ge=0, description="in the mean of all scores; one with 0 is only shown")
     reason: CleanText = ""
     metadata: CleanObject = Field(default_factory=dict)
     failure: Failure | None = None
@@ -468,14 +469,15 @@ class Record(_WithTexts):
 
     @property
     def value(self) -> float | None:
-        """Return the mean of all scorers that returned a number; 0 if the subject failed."""
+        """Return the weighted mean of all scorers that returned a number; 0 if the subject failed."""
         return self._value(self.failure)
 
     def _value(self, failure: Failure | None) -> float | None:
         if failure is not None:
             return 0.0 if failure.kind in ("subject", "timeout") else None
-        values = [score.value for score in self.scores if score.value is not None]
-        return sum(values) / len(values) if values else None
+        values = [(score.value, score.weight) for score in self.scores if score.value is not None]
+        total = sum(weight for _, weight in values)
+        return sum(value * weight for value, weight in values) / total if total else None
 
     @property
     def answers(self) -> Answers:

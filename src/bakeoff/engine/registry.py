@@ -73,7 +73,7 @@ class ResolvedPlan:
         rows: by case id, cases written in Python, with values that need not be JSON.
         source: the `source` of the registry that built it.
         of_cases: by case id, the scorers of cases that have their own.
-        transforms: by the id of a scorer's object, the steps that change an answer before it is scored.
+        rules: by the id of a scorer's object, its spec if that changes answers or scores.
     """
 
     plan: Plan
@@ -84,7 +84,7 @@ class ResolvedPlan:
     rows: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     source: str | None = None
     of_cases: Mapping[str, Mapping[str, Scorer]] = field(default_factory=dict)
-    transforms: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    rules: Mapping[int, ScorerSpec] = field(default_factory=dict)
 
     def scorers_of(self, trial: Trial) -> Mapping[str, Scorer]:
         """Return the scorers of a trial; for `oracle` and `nop`, only those that say something about the case.
@@ -116,6 +116,11 @@ class ResolvedPlan:
         """Yield the needed resources. The same key may occur several times, but is opened once."""
         for member in self._members():
             yield from needs_of(member).resources
+        if any(isinstance(step, dict) for spec in self.rules.values() for step in spec.transform):
+            from bakeoff.scorers.transforms import workers_of  # most plans have none
+
+            for spec in self.rules.values():
+                yield from workers_of(spec.transform)
 
     def secrets(self) -> dict[str, str]:
         """Return the API keys of subjects and scorers, by the names of their variables."""
@@ -228,8 +233,8 @@ class Registry:
                 problems += _scoring_problems(own[case.id], [case], plan.subjects)
         if problems:
             raise PlanError(list(dict.fromkeys(problems)))
-        changed = {id(scorers[spec.digest]): spec.transform for spec in plan.every_scorer if spec.transform}
-        return ResolvedPlan(plan, free, bound, judges, self.tools, source=self.source, of_cases=own, transforms=changed)
+        rules = {id(scorers[spec.digest]): spec for spec in plan.every_scorer if spec.has_rules}
+        return ResolvedPlan(plan, free, bound, judges, self.tools, source=self.source, of_cases=own, rules=rules)
 
 
 def _revision_now(spec: SubjectSpec | ScorerSpec) -> str | None:
