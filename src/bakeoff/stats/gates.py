@@ -144,6 +144,7 @@ def judge_pairs(
     *,
     margin: float | None = None,
     compared: Callable[[str, float], Comparison] | None = None,
+    together: bool = True,
 ) -> dict[str, JudgedPair]:
     """Judge the suites or subjects of one gate, each for itself and, if there are several, all of them together.
 
@@ -159,9 +160,10 @@ def judge_pairs(
         pairs: the arms of each suite or subject.
         margin: differences within ±margin are equivalent.
         compared: makes a comparison at a level by other means than the scores, which then decide alone.
+        together: whether scores of different pairs mean the same, so that they can be judged together.
     """
     by_scores = compared is None
-    whole = dict(pairs) | ({TOGETHER: _together(pairs)} if len(pairs) > 1 and by_scores else {})
+    whole = dict(pairs) | ({TOGETHER: _together(pairs)} if len(pairs) > 1 and by_scores and together else {})
     make = compared or (lambda key, level: compare(whole[key].before, whole[key].after, level=level))
     # If there are several pairs, half of the level is theirs and half that of the test of all together.
     share = 2 if TOGETHER in whole else 1
@@ -175,7 +177,7 @@ def judge_pairs(
         ruling = judge(one, margin=margin, losses=whole[name].losses, p_value=adjusted.get(name))
         judged[name] = JudgedPair(one, _with_claim(ruling, within.get(name)))
     if by_scores and any(rounds for one in pairs.values() for arm in one.lost for rounds in arm.values()):
-        return _unless_losses_decide(pairs, judged, margin)
+        return _unless_losses_decide(pairs, judged, margin, together=together)
     return judged
 
 
@@ -227,10 +229,11 @@ def _together(pairs: Mapping[str, PairedArms]) -> PairedArms:
 
 
 def _unless_losses_decide(
-    pairs: Mapping[str, PairedArms], judged: dict[str, JudgedPair], margin: float | None
+    pairs: Mapping[str, PairedArms], judged: dict[str, JudgedPair], margin: float | None, *, together: bool
 ) -> dict[str, JudgedPair]:
     """Refuse verdicts that would change if all lost rounds had failed, or if all had passed."""
-    bounds = [judge_pairs({name: one.filled(score) for name, one in pairs.items()}, margin=margin) for score in (0, 1)]
+    filled = ({name: one.filled(score) for name, one in pairs.items()} for score in (0, 1))
+    bounds = [judge_pairs(each, margin=margin, together=together) for each in filled]
     for name, (compared, ruling) in judged.items():
         ends = [bound[name] for bound in bounds]
         low, high = (f"{100 * (end.comparison.difference or 0.0):+.1f}" for end in ends)
