@@ -123,3 +123,53 @@ def test_cases_that_a_scorer_does_not_judge_are_not_lost(bakeoff: Bakeoff, tmp_p
 def test_thresholds_that_are_guessed_from_scores_do_not_keep_logs_apart(bakeoff: Bakeoff, tmp_path: Path) -> None:
     first, second = rated(tmp_path / "a.eval", *[0, 1] * 10), rated(tmp_path / "b.eval", *[0.2, 1] * 10)
     assert compared(bakeoff, str(first), str(second))["exit_code"] == 0
+
+
+def with_errors(path: Path, values: str, lost: int) -> Path:
+    """Write a log with a case for each letter, the first of which ended with an error."""
+    error = {"error": {"message": "ConnectionError('reset')", "traceback": "", "traceback_ansi": ""}}
+    scored = [{"scores": {"right": {"value": value}}} for value in values]
+    return archive(path, *(error if place < lost else one for place, one in enumerate(scored)))
+
+
+def test_with_many_errors_a_verdict_stands_if_it_is_the_same_whichever_way_they_count(
+    bakeoff: Bakeoff, tmp_path: Path
+) -> None:
+    first = with_errors(tmp_path / "a.eval", "I" * 20 + "C" * 20, lost=4)
+    second = with_errors(tmp_path / "b.eval", "C" * 40, lost=6)
+    done = bakeoff("compare", str(first), str(second))
+    assert done.returncode == 0, done.stdout
+    assert done.stdout.startswith("Gate passed: an improvement is shown")
+    # Against the candidate: 24 of 40 before, 34 after. For it: 20 before, 40 after.
+    assert "counted against the candidate +25.0 points, for it +50.0" in " ".join(done.stdout.split())
+    worse = bakeoff("compare", str(second), str(first))
+    assert worse.returncode == 1
+    assert "a regression is shown" in worse.stdout
+
+
+def test_errors_that_could_decide_leave_the_gate_undecided_with_advice_that_fits_a_log(
+    bakeoff: Bakeoff, tmp_path: Path
+) -> None:
+    first = with_errors(tmp_path / "a.eval", "I" * 12 + "C" * 28, lost=4)
+    second = with_errors(tmp_path / "b.eval", "C" * 40, lost=16)
+    made = bakeoff("import", str(first), str(second), "--json")
+    for sides in ([str(first), str(second)], [Path(run).name for run in json.loads(made.stdout)["runs"]]):
+        done = bakeoff("compare", *sides)
+        assert done.returncode == 3
+        said = " ".join(done.stdout.split())
+        assert "the lost trials could decide: with all lost trials counted against the candidate -20.0 points" in said
+        assert "retry them with the tool that wrote the log, and compare its new log" in said
+        assert "resume" not in said
+
+
+def test_a_loss_within_the_margin_is_ruled_out_only_if_the_errors_cannot_change_that(
+    bakeoff: Bakeoff, tmp_path: Path
+) -> None:
+    first, second = (
+        with_errors(tmp_path / name, "C" * 200, lost=lost) for name, lost in (("a.eval", 0), ("b.eval", 12))
+    )
+    rule = ("--gate", "regression", "--undecidable", "fail", "--margin")
+    assert bakeoff("compare", str(first), str(second), *rule, "0.2").returncode == 0
+    undecided = bakeoff("compare", str(first), str(second), *rule, "0.05")
+    assert undecided.returncode == 3
+    assert "the lost trials could decide" in undecided.stdout

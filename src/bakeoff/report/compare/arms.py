@@ -131,7 +131,8 @@ class Arm:
         whose = {Verdict.INFRA: "infrastructure", Verdict.GRADER: "graders"}
         counts = {words: lost for verdict, words in whose.items() if (lost := self.summary.verdicts.get(verdict))}
         lost = sum(counts.values())
-        return Losses(trials=self.summary.scored + lost, lost=lost, to=" and ".join(counts) or "infrastructure")
+        to = " and ".join(counts) or "infrastructure"
+        return Losses(trials=self.summary.scored + lost, lost=lost, to=to, final=self.plan.is_imported)
 
 
 def read_arm(source: Source, subject: str) -> Arm:

@@ -297,9 +297,12 @@ def _decision(pair: RunPair, judged: JudgedPair, request: CompareRequest) -> Gat
         refused, said = True, "no case has a threshold, so that none passed or failed"
     elif strict:
         said = describe_new_failures(broken)
+    ledgers = [old.ledger, new.ledger]
+    if pair.arms.final and not strict:  # the verdict is the same, however the missing trials would have ended
+        ledgers = [ledger.model_copy(update={"missing": {}}) for ledger in ledgers]
     decision = decide_gate(
         GateEvidence(
-            ledgers={names[0]: old.ledger, names[1]: new.ledger},
+            ledgers=dict(zip(names, ledgers, strict=True)),
             allowed=request.allowed,
             uncompared=uncompared(keys[0], keys[1], unjudged, pair.gone),
             comparisons=() if strict or refused else (judged,),
