@@ -334,6 +334,10 @@ class Trial:
         return {"case": self.case.id, "subject": self.subject.name, "round": self.round, **keys}
 
 
+IMPORTED = "imported"
+"""The door of logs of other tools, and the key of their origin in the settings of the plan."""
+
+
 class Plan(FrozenModel):
     """The whole experiment. Rounds are outermost, so that all subjects advance together."""
 
@@ -351,6 +355,11 @@ class Plan(FrozenModel):
     )
     until_decided: UntilDecided | None = Field(default=None, description="None runs every trial")
     shard: Shard | None = Field(default=None, description="which part of a larger plan this is")
+
+    @property
+    def is_imported(self) -> bool:
+        """Tell whether this is the plan of a log of another tool, which Bakeoff cannot run again."""
+        return self.door == IMPORTED
 
     @property
     def size(self) -> int:

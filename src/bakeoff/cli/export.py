@@ -58,14 +58,14 @@ def run_import(
     Example: bakeoff import logs/task.eval
     """
 
-    from bakeoff.logs.reader import import_log
+    from bakeoff.logs.reader import ForeignLogReader, import_log
     from bakeoff.storage.store_copy import is_store_address
 
     if is_store_address(str(results)):
         raise UsageError(f"--results {results}: logs are imported into a folder on this machine: name one")
-    choices, made = wanted.choices(), []
-    for path in logs:
-        made.append(imported := import_log(path, results, choices))
+    reader, made = ForeignLogReader(wanted.choices()), []
+    for path, each in ((log, each) for log in logs for each in reader.apart(log)):
+        made.append(imported := import_log(path, results, each.choices))
         if not as_json:
             say(f"imported {visible(str(path), 300)}: {_describe_import(imported)}")
             out().file.write(f"{imported.folder.path}\n")

@@ -300,22 +300,20 @@ def _missing(evidence: GateEvidence) -> tuple[str, str]:
 
 
 def _decide_comparison(comparison: "Comparison", ruling: "GateJudgement", rule: GateRule) -> GateDecision:
-    from bakeoff.stats.gates import GateVerdict, could_miss
+    from bakeoff.stats.gates import GateVerdict, JudgedPair, could_miss
     from bakeoff.stats.power import cases_to_pass
 
     unpaired = "" if comparison.paired else ", although the cases differ"
     if ruling.refused:
-        lost = comparison.difference is not None
-        way_out = "`bakeoff resume` tries what is missing" if lost else "run it again"
-        return GateDecision(GateState.UNDECIDED, f"{ruling.sentence.removeprefix('refused: ')}; {way_out}")
+        way_out = "; run it again" if comparison.difference is None else ""
+        return GateDecision(GateState.UNDECIDED, f"{ruling.sentence.removeprefix('refused: ')}{way_out}")
     if ruling.verdict is GateVerdict.REGRESSED:
         return GateDecision(GateState.FAILED, f"a regression is shown{unpaired}")
     if ruling.verdict is not GateVerdict.UNDECIDABLE:
         shown = "equivalence" if ruling.verdict is GateVerdict.EQUIVALENT else "an improvement"
         return GateDecision(GateState.PASSED, f"{shown} is shown{unpaired}")
-    inner, margin = comparison.inner, rule.margin
-    if rule.gate == "regression" and margin is not None and inner is not None and inner.low > -margin:
-        # One-sided: only losses matter.
+    margin = rule.margin
+    if rule.gate == "regression" and margin is not None and JudgedPair(comparison, ruling).not_worse_by(margin):
         not_worse = f"not worse by more than {100 * margin:g} points{unpaired}"
         return GateDecision(GateState.PASSED, not_worse)
     if rule.undecidable == "fail":
