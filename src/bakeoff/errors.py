@@ -12,11 +12,11 @@
         │   └── RequestTooLarge   the provider answers smaller requests and refuses this one
         ├── SubjectTimeout    caused by the subject: it was too slow
         ├── InfraError        caused by us or the provider: excluded from the score, retried
-        │   └── ToolTimeout       a server gave no answer to a call in its time
+        │   └── ToolTimeout       a server did not answer a call in time
         ├── BudgetError       a limit of the run was reached: excluded, retried on resume
         └── GraderError       a scorer broke: excluded, scored again on resume
 
-The message names the value, the place and the way out.
+Each message names the value, the place and how to fix the problem.
 """
 
 from collections.abc import Sequence

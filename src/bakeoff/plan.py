@@ -29,6 +29,9 @@ from bakeoff.errors import UsageError
 CLUSTER_TAG = "cluster"
 """The case tag that names the cluster of a case: cases of one cluster are not independent of each other."""
 
+PROMPT_TAG = "prompt"
+"""The case tag that names the prompt of a case that is tried with several prompts; see `Case.name`."""
+
 Options = TypeVar("Options", bound=BaseModel)
 
 
@@ -71,7 +74,7 @@ class Limits(FrozenModel):
 
     @cached_property
     def attempt_digest(self) -> str:
-        """Return a digest of all limits but that of scoring, which a subject cannot notice."""
+        """Return a digest of all limits except that of scoring, which subjects do not notice."""
         return fingerprint(self.model_dump(exclude={"score_seconds"}, exclude_defaults=True))
 
     prepare_seconds: PositiveFloat = 60.0
@@ -127,9 +130,7 @@ class Origin(FrozenModel):
         return " at ".join(filter(None, (self.checkout, commit)))
 
     def is_comparable(self, other: "Origin") -> bool:
-        """Return True unless a track or commit that both name differs, so that equal names mean
-        equal cases.
-        """
+        """Return True if no known track or commit differs, so that equal names mean equal cases."""
         pairs = ((self.track, other.track), (self.commit, other.commit))
         return all(one is None or another is None or one == another for one, another in pairs)
 
@@ -159,6 +160,9 @@ class ScorerSpec(FrozenModel):
     name: Name | None = None
     options: CleanObject = {}
     revision: str = ""
+    transform: tuple[CleanText, ...] = Field(
+        default=(), description="changes the answer for this scorer, step by step: each a JMESPath or a Jinja template"
+    )
 
     @cached_property
     def digest(self) -> str:
@@ -206,9 +210,7 @@ class Case(FrozenModel):
 
     @cached_property
     def score_digest(self) -> str:
-        """Return a digest of the fields that only graders notice; edits of them need new scores
-        only.
-        """
+        """Return a digest of the fields that only graders notice. If it changes, score again."""
         return self.score_digest_within(self.limits)
 
     def score_digest_within(self, limits: Limits) -> str:
@@ -217,11 +219,16 @@ class Case(FrozenModel):
         return fingerprint(self._differing(_GRADED), limits.score_seconds, *own)
 
     def _differing(self, names: set[str]) -> dict[str, Any]:
-        """Return the named fields that differ from their defaults, often without `model_dump`."""
+        """Return the named fields that differ from their defaults, faster than `model_dump`."""
         if self.grading is not None:
             return self.model_dump(include=names, exclude_defaults=True)
         fields, own = type(self).model_fields, self.__dict__
         return {name: own[name] for name in names if own[name] != fields[name].default}
+
+    @property
+    def name(self) -> str:
+        """Return the id without ` · ` and the name of the prompt, which ends the ids of a case with several prompts."""
+        return self.id.removesuffix(f" · {self.tags[PROMPT_TAG]}") if PROMPT_TAG in self.tags else self.id
 
     @property
     def expected_answer(self) -> Any:
@@ -259,9 +266,7 @@ class SubjectSpec(FrozenModel):
 
     @cached_property
     def digest(self) -> str:
-        """Return the digest of the subject in attempt keys. Descriptions of treatments are left
-        out.
-        """
+        """Return the digest of the subject in attempt keys, without names of treatments."""
         return fingerprint(self.model_dump(exclude_defaults=True, exclude={"base", "treatment"}))
 
 
@@ -280,7 +285,7 @@ class UntilDecided(FrozenModel):
 
     @classmethod
     def in_new_order(cls, margin: float | None = None) -> Self:
-        """Return settings with a new random order, so that stopped runs use different cases."""
+        """Return settings with a new random order, so that runs differ in the cases they use."""
         return cls(margin=margin, order=secrets.randbits(32))
 
 
@@ -365,13 +370,13 @@ class Plan(FrozenModel):
         return self.trial_of(self.cases[case_at], self.subjects[subject_at], round_, index)
 
     def threshold_of(self, case: Case) -> float | None:
-        """Return the score that one trial of a case must reach; None if it is only recorded."""
+        """Return the score that one trial of a case must reach; None if it has no threshold."""
         rule = case.pass_rule
         return rule.threshold if rule is not None and rule.gate == "each" else self.threshold
 
     @property
     def thresholds(self) -> tuple[float, ...]:
-        """Return the scores that cases must reach, lowest first; empty if none is required."""
+        """Return the scores that cases must reach, lowest first; empty if there are none."""
         rules = {self.threshold if case.pass_rule is None else case.pass_rule.threshold for case in self.cases}
         return tuple(sorted(each for each in rules if each is not None))
 

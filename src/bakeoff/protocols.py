@@ -4,7 +4,7 @@ A trial uses them in this order. The engine makes a `Workspace` if the subject `
 `Subject.attempt(task)`. It then gives the `Transcript` and the collected files to each `Scorer` as a `ScoreInput`.
 Both run programs only through a `Sandbox`. A `Resource` is opened once and shared by all trials of a run.
 
-The `runtime_checkable` protocols are optional. A subject or scorer has one by having its methods.
+The `runtime_checkable` protocols are optional: subjects and scorers may have their methods.
 """
 
 import asyncio
@@ -72,8 +72,7 @@ class Command:
 class CommandResult:
     """The result of a command.
 
-    `exit_code` is negative for a signal, as in `subprocess`. Output may be cut at the limits of the command; `stop`
-    says so.
+    `exit_code` is negative for a signal, as in `subprocess`. If output was cut, `stop` says so.
     """
 
     exit_code: int
@@ -270,8 +269,7 @@ class ScoreInput:
     """The input of a scorer.
 
     Most scorers use `input`, `output`, `expected` and `tool_calls`. A case written in Python can
-    have more values. Each is an attribute too: a row `{"input": …, "topic": …}` gives
-    `given.topic`.
+    have more values. Each is an attribute: `{"input": …, "topic": …}` gives `given.topic`.
     """
 
     case: Case
@@ -360,6 +358,5 @@ class Scorer(Protocol):
     def __call__(self, given: ScoreInput, /) -> Scored | Awaitable[Scored]:
         """Return a score, a number from 0 to 1, True or False, or None for "unscored".
 
-        Any exception except a `TrialError` is a failure of the scorer, not of the subject, and has
-        the kind `grader`.
+        Any exception except a `TrialError` is the scorer's failure and has the kind `grader`.
         """

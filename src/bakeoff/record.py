@@ -41,6 +41,10 @@ OPENED = "opened"
 """The key in a transcript's metadata for the files of a treatment that the subject opened, where that is known."""
 
 
+LABEL = "label"
+"""The key in the metadata of a score for the text of a scorer that gives no number on purpose."""
+
+
 class Usage(FrozenModel):
     """Tokens and money. `input` includes cached tokens; `cost` is in USD, or None if unknown."""
 
@@ -122,8 +126,8 @@ class ToolCall(_TaggedBlock):
     """One call of a tool and its result.
 
     Calls created by user code may give `timestamp` instead of `started` (seconds, milliseconds, a
-    `datetime` or ISO text), any `type`, which is kept as `kind`, and any objects as arguments,
-    results and errors.
+    `datetime` or ISO text), any `type`, kept as `kind`, and any objects as arguments, results or
+    errors.
     """
 
     type: Literal["tool"] = "tool"
@@ -229,8 +233,7 @@ class Step(_WithTexts):
 class Transcript(_WithTexts):
     """Everything that a subject said and did in one attempt.
 
-    `output` is the final answer that scorers judge: text or any JSON value. `usage` covers the
-    whole attempt.
+    `output` is the final answer for scorers: text or any JSON value. `usage` covers the attempt.
     """
 
     output: CleanJson = None
@@ -349,6 +352,10 @@ class TestShares(FrozenModel):
 
 SHOWN = "shown"
 """The key in a score's metadata for texts that the judge saw and that are recorded nowhere else."""
+
+
+TRANSFORMED = "transformed"
+"""The key in a score's metadata for the answer as the scorer got it, if a transform changed it."""
 
 
 class Score(_WithTexts):

@@ -45,7 +45,7 @@ def trial_verdict(failure: str | None, score: float | None, threshold: float | N
     Args:
         failure: The kind of the first failure, if a phase or a scorer ended early.
         score: The mean over scorers that returned a number; None if none did.
-        threshold: The lowest score that passes; None where no threshold was asked for.
+        threshold: The lowest score that passes; None if no threshold was set.
     """
     if failure is not None:
         return Verdict.FAIL if failure == "subject" else Verdict(failure)
@@ -72,7 +72,7 @@ class CaseVerdict(NamedTuple):
 
     @property
     def passed(self) -> bool | None:
-        """Return True or False; None if the case is undecided, or recorded without a threshold."""
+        """Return True if the case passed; None if it is undecided or has no threshold."""
         if self.verdict is None or self.verdict is Verdict.RECORDED or self.verdict in LOST:
             return None
         return self.verdict is Verdict.PASS
@@ -133,7 +133,7 @@ def case_verdict(rule: PassRule, rounds: Sequence[Round], planned: int | None = 
 
 
 def _verdict_by_share(share: float, rounds: Sequence[Round], planned: int) -> Verdict | None:
-    """Return the verdict; while unfinished rounds can change it, that of a lost round, or None."""
+    """Return the final verdict, or else that of a lost round, or else None."""
     verdicts = [each.verdict for each in rounds]
     needed = share * planned - 1e-9
     good = [verdict for verdict in verdicts if verdict.ok]

@@ -23,6 +23,21 @@ def any_score(given: ScoreInput) -> float:
     return 1.0
 
 
+def test_an_edited_case_that_a_subject_cannot_read_is_a_problem_of_the_plan() -> None:
+    plan = Plan(
+        name="edited",
+        cases=(Case(id="one", prompt="?"),),
+        subjects=(SubjectSpec(kind="reader", name="reader"),),
+        scorers=(ScorerSpec(kind="exact"),),
+    )
+
+    def read(spec: SubjectSpec) -> Any:
+        return Case.model_validate({"prompt": spec.name})
+
+    with pytest.raises(PlanError, match=r"reader.*id: is missing"):
+        default_registry().with_subject("reader", read).resolve(plan)
+
+
 class Holder:
     @staticmethod
     def inside(prompt: str) -> str:

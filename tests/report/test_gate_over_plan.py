@@ -76,6 +76,27 @@ def test_a_case_that_failed_in_one_round_before_is_no_new_failure(bakeoff: Bakeo
     assert "o case that passed in every round fails in every round now" in said
 
 
+def test_an_only_subject_with_another_name_is_not_compared_without_a_word(bakeoff: Bakeoff, tmp_path: Path) -> None:
+    for folder, name in (("before", "small"), ("after", "large")):
+        run_of(tmp_path / folder, plan_of(12, [name]), {name: passed})
+    both, named = (str(tmp_path / "before"), str(tmp_path / "after")), ("--subject-a", "small", "--subject-b", "large")
+    done = bakeoff("compare", *both, *REGRESSION)
+    assert done.returncode == 0, done.stdout
+    assert "although small is called large now: no regression is shown" in " ".join(done.stdout.split())
+    assert "although" not in bakeoff("compare", *both, *named, *REGRESSION).stdout
+
+
+@pytest.mark.parametrize("text", ["1.0", "1.", "2.0", "-1", "101%"])
+def test_a_number_that_could_be_one_or_all_is_refused(bakeoff: Bakeoff, tmp_path: Path, text: str) -> None:
+    for folder in ("before", "after"):
+        run_of(tmp_path / folder, plan_of(2, ["s"]), {"s": passed})
+    both = (str(tmp_path / "before"), str(tmp_path / "after"))
+    done = bakeoff("compare", *both, f"--allow-undecided={text}")
+    assert done.returncode == 2
+    assert f"--allow-undecided '{text}': give a number such as 3, or a share such as 0.05 or 5%" in done.stderr
+    assert bakeoff("compare", *both, "--allow-undecided=100%").returncode == 0
+
+
 def test_a_candidate_of_which_half_never_ran_is_undecided(bakeoff: Bakeoff, tmp_path: Path) -> None:
     plan = plan_of(60, ["s"], rounds=3)
     before = run_of(tmp_path / "before", plan, {"s": passed})

@@ -1,7 +1,4 @@
-"""Choices that options, commands, configuration and the pytest plugin share.
-
-This module loads fast.
-"""
+"""Choices that options, commands, configuration and the pytest plugin share. Loads fast."""
 
 from typing import Literal, TypeAlias, get_args
 

@@ -87,7 +87,7 @@ class Clock:
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """Stop the clock inside the block, for delays by others, such as a provider's queue."""
+        """Stop the clock inside the block, while the coroutine waits for others."""
         loop = asyncio.get_running_loop()
         if self._pauses == 0:
             self._paused_at = loop.time()
@@ -117,7 +117,7 @@ class Clock:
         return self.waited + (asyncio.get_running_loop().time() - self._paused_at if self._pauses else 0.0)
 
     def excuse(self, seconds: float) -> None:
-        """Extend the limit by time that others lost, for example in a call that broke off."""
+        """Extend the limit by time that was lost through no fault of the coroutine."""
         self.waited += seconds
         self._deadline += seconds
         if self._pauses == 0:
@@ -129,7 +129,7 @@ class Clock:
 
 
 async def run_until(work: Coroutine[Any, Any, Result], event: Awaitable[object]) -> Result | None:
-    """Return the result of the work, or None if the event came first. Both have then ended."""
+    """Run the work until it ends or the event comes. Return the result of the work, or None."""
     working, waiting = asyncio.ensure_future(work), asyncio.ensure_future(event)
     try:
         await asyncio.wait({working, waiting}, return_when=asyncio.FIRST_COMPLETED)

@@ -1,5 +1,4 @@
-"""Describe the process: its variables, cores and cache folder. Hide its memory from other
-processes.
+"""Describe the process: its variables, cores and cache folder. Hide its memory from others.
 
 Variables come from the environment, then `.env.local` (which `vercel env pull` writes), then `.env`. `filled` replaces
 `${VARIABLE}` in settings, so that a plan holds no secrets.

@@ -1,10 +1,9 @@
 """Read untrusted files without blocking or running out of memory, and write files atomically.
 
 An untrusted file may have any size, and may be a pipe without a writer or an endless device.
-`read_file` and `open_file` refuse such files at once, with an OSError whose `strerror` fits into a
-sentence.
+`read_file` and `open_file` refuse such files at once, with an OSError that explains why.
 
-Locks protect files from other processes. Without locks, no file that needs one is written.
+Files are locked against other processes. Without locks, files that need them are not written.
 """
 
 import contextlib
@@ -31,8 +30,7 @@ MAX_FILE_SIZE = 64 << 20
 def open_file(path: Path, *, pipes: bool = False) -> BinaryIO:
     """Open a file for reading without ever waiting for it. Raise OSError if it is not a regular file.
 
-    With `pipes`, pipes and devices are allowed too, for paths that the user gave, such as
-    `<(command)`.
+    With `pipes`, also allow pipes and devices, for paths from the user, such as `<(command)`.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     try:
@@ -87,7 +85,7 @@ def read_file(path: Path, limit: int = MAX_FILE_SIZE, *, pipes: bool = False) ->
 def os_errors_explained(
     what: object, verb: str, *, hint: str = "", kind: Callable[[str], Exception] = RunFolderError
 ) -> Iterator[None]:
-    """Replace an OSError inside the block by an error with a one-sentence message.
+    """Turn an OSError inside the block into an error with a one-sentence message.
 
     Args:
         what: The subject of the sentence, such as the file.
@@ -205,8 +203,7 @@ def require_locks() -> None:
 def lock_file(descriptor: int, path: Path, *, shared: bool = False, wait: bool = False) -> bool:
     """Lock an open file; return False if another process holds a lock on it.
 
-    Raise NoLocks if the file system does not support locks, since other processes could then write
-    too.
+    Raise NoLocks if the file system has no locks, since other processes could then write too.
     """
     kind = file_locks.LOCK_SH if shared else file_locks.LOCK_EX
     try:

@@ -28,7 +28,7 @@ _QUIET = logging.Logger("bakeoff.http_server", logging.CRITICAL + 1)
 
 @dataclass(frozen=True, slots=True)
 class ServerLimits:
-    """Limits for one client. Each time, in seconds, is for one step."""
+    """Limits for one client. All times are in seconds, and apply to a single step."""
 
     connections: int = 256
     head_seconds: float = 15.0  # from the connection or first byte to the end of the headers
@@ -52,7 +52,7 @@ class _RequestStep(NamedTuple):
 class LimitedProtocol(H11Protocol):
     """One connection, which is closed if its client is too slow.
 
-    If there are too many connections, one that waits for its client is closed to make room.
+    If there are too many connections, a waiting one is closed to make room.
     """
 
     def __init__(self, limits: ServerLimits, logger: logging.Logger | None = None, **given: Any) -> None:
@@ -75,7 +75,7 @@ class LimitedProtocol(H11Protocol):
             # the client to acknowledge the first.
             accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if len(self.connections) > self._limits.connections:
-            # Of the connections at the earliest step, close the one that we have waited for longest.
+            # Of those at the earliest step, close the one that we have waited for longest.
             found = [(each, each._awaited()) for each in self.connections if isinstance(each, LimitedProtocol)]
             waiting = [
                 (_STEPS.index(step.name), each._since, each) for each, step in found if step and each is not self
@@ -99,9 +99,7 @@ class LimitedProtocol(H11Protocol):
         super().on_response_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse data that is not HTTP: send an error, or close the connection if the answer has
-        begun.
-        """
+        """Refuse data that is not HTTP: send an error, or close a half-answered connection."""
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             self.transport.write(_REFUSED % (len(msg), msg.encode()))  # not through h11, which has rules for HEAD
             self.transport.close()
@@ -116,7 +114,7 @@ class LimitedProtocol(H11Protocol):
         return self.cycle  # None before the first request, although not declared so
 
     def _awaited(self) -> _RequestStep | None:
-        """Return the step that the client must take now; None if the server is at work."""
+        """Return the step that the client must take now; None if it is the server's turn."""
         limits, cycle, theirs = self._limits, self._cycle, self.conn.their_state
         if self.transport.get_write_buffer_size() or self.transport.is_closing():
             return _RequestStep("taking", self._taken, limits.taking_seconds)

@@ -100,8 +100,7 @@ def collection_paused() -> Iterator[None]:
 def existing_objects_frozen() -> Iterator[None]:
     """Exclude existing objects from garbage collection inside the block, and collect less often.
 
-    By default, Python searches all objects when a quarter of them are new. With few objects, that
-    is often.
+    By default, Python searches all objects when a quarter are new, which is often early on.
     """
     if gc.get_freeze_count():  # an outer block has already frozen them
         yield

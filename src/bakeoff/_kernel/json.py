@@ -44,7 +44,7 @@ _MAX_DEPTH = 200  # levels of nesting, the limit of pydantic
 
 
 def parse_json(data: str | bytes) -> Any:
-    """Parse JSON from elsewhere. Raise ValueError if it is invalid or nested too deeply.
+    """Parse JSON from an untrusted source. Raise ValueError if it is invalid or nested too deeply.
 
     Unlike pydantic's parser, this one accepts lone surrogates, which models emit.
     """

@@ -23,12 +23,12 @@ class FrozenModel(BaseModel):
 
     @classmethod
     def model_rebuild(cls, *, _parent_namespace_depth: int = 2, **given: Any) -> bool | None:
-        """Build the validator in one thread at a time, since pydantic does not make this safe."""
+        """Build the validator in one thread at a time: pydantic's own way is not thread-safe."""
         with _BUILDING:
             return super().model_rebuild(_parent_namespace_depth=_parent_namespace_depth + 1, **given)
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
-        """Return the object itself, since it cannot change. Pydantic copies all default values."""
+        """Return the object itself: it cannot change, and pydantic copies every default value."""
         return self
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:  # noqa: ARG002 - pydantic's signature

@@ -3,8 +3,7 @@
 A process locks its folders until it ends, so a later process recognises the folders of a killed
 one. Folders without a lock file were kept on purpose, and stay.
 
-`Removals` keeps slow removals out of the time limits of trials, since subjects can create huge
-folders.
+`Removals` keeps slow removals (of huge folders) out of the time limits of trials.
 """
 
 import asyncio
@@ -56,7 +55,7 @@ def held(root: Path) -> Iterator[None]:
 
 @cache
 def sweep_folders(parent: Path, prefix: str) -> None:
-    """Remove, once per process, the folders here that killed processes of this user left behind."""
+    """Remove, once per process, the folders in `parent` that killed processes left behind."""
     for root in parent.glob(f"{prefix}*"):
         with contextlib.suppress(OSError):  # another user's, or just removed by another process
             if is_left_behind(root):
@@ -64,10 +63,7 @@ def sweep_folders(parent: Path, prefix: str) -> None:
 
 
 def is_left_behind(root: Path) -> bool:
-    """Return True if a folder is ours, old enough and unlocked.
-
-    Raise OSError without a lock file.
-    """
+    """Return True if a folder is ours, old enough and unlocked. It must have a lock file."""
     found = root.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or time.time() - found.st_mtime < FRESH_SECONDS:
         return False
@@ -132,7 +128,7 @@ class Removals:
             await self._one_done.wait()
 
     async def finish(self, seconds: float) -> None:
-        """Wait for pending removals at most this long, note what remains, and accept no more."""
+        """Wait at most `seconds` for pending removals, note the rest, and accept no new ones."""
         self.open = False
         try:
             async with asyncio.timeout(seconds):
@@ -150,7 +146,7 @@ REMOVALS: ContextVar[Removals | None] = ContextVar("REMOVALS", default=None)
 
 @asynccontextmanager
 async def removing_beside(seconds: Callable[[], float]) -> AsyncIterator[Removals]:
-    """Remove closed places in the background of the block, then wait `seconds()` for the rest."""
+    """Remove places in the background during the block. At its end, wait at most `seconds()`."""
     removals = Removals()
     before = REMOVALS.set(removals)
     try:

@@ -17,7 +17,7 @@ def escaped(text: str) -> str:
 
 
 def escaped_lines(text: str) -> str:
-    """Return untrusted text with all control characters escaped but line breaks."""
+    """Return untrusted text with control characters escaped, except line breaks."""
     return "\n".join(map(escaped, text.split("\n")))
 
 
@@ -116,7 +116,7 @@ _OTHERS = re.compile(r"^[A-Z]\w* should ")  # how pydantic's own messages begin
 
 
 def in_our_words(item: "ErrorDetails") -> str:
-    """Return the value and what was expected instead, from one pydantic error."""
+    """Describe one pydantic error: the value, and what was expected instead."""
     if item["type"] in _WITHOUT_VALUE:
         return expectation(item)
     hidden = {"env", "headers", "clientSecret"} & set(item["loc"])  # values that may be secret
@@ -135,7 +135,7 @@ def _hint(item: "ErrorDetails") -> str:
 
 
 def expectation(item: "ErrorDetails") -> str:
-    """Return what was expected, from one pydantic error."""
+    """Describe what was expected, according to one pydantic error."""
     context = item.get("ctx", {})
     if item["type"] in ("value_error", "assertion_error"):  # our own message, which names the value if it may be shown
         return item["msg"].partition(", ")[2]

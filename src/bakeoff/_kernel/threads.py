@@ -133,7 +133,7 @@ class _IdleThreads:
         self._end: AsyncGenerator[None, None] | None = None
 
     async def open(self) -> None:
-        """Register as a generator of the loop, which closes its generators before it ends."""
+        """Register with the loop, which closes its async generators, and so this, when it ends."""
         self._end = self._until_the_loop_ends()
         await anext(self._end)
 

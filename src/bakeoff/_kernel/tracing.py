@@ -183,7 +183,7 @@ _active: ContextVar[Tracing] = ContextVar("tracing", default=OFF)
 
 
 def active_tracing() -> Tracing:
-    """Return the tracing of the current run, for resources, which cannot be given it."""
+    """Return the tracing of the current run, for resources, which are not given others."""
     return _active.get()
 
 

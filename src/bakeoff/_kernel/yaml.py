@@ -1,7 +1,6 @@
 """Read YAML files as JSON values with line numbers, so that an error can name its line.
 
-Scalars follow YAML 1.2: `yes`, `on` and `2024-01-01` are strings. Files can produce only plain
-data.
+Scalars follow YAML 1.2: `yes`, `on` and `2024-01-01` are strings. Files hold only plain data.
 """
 
 import re
@@ -96,8 +95,7 @@ class PlacedYaml:
     def known(self, place: Key) -> Key:
         """Return a key without the parts that are not in the file.
 
-        Such parts are union members, which pydantic adds, and list items that a short form
-        replaces.
+        Such parts are union members, added by pydantic, and list items with a short form.
         """
         key: Key = ()
         for part in place:
@@ -185,7 +183,7 @@ def parse_yaml(text: str, file: Path, form: str = "YAML") -> PlacedYaml:
 
 
 def _compose(text: str, file: Path, loader: Any) -> yaml.Node | None:
-    """Return the tree of a text, or None if it is empty. Raise ConfigError beyond the limits.
+    """Return the tree of a text, or None if it is empty. Raise ConfigError if it is too large.
 
     The limits are checked first, because the parser in C recurses for each level.
     """
@@ -223,7 +221,7 @@ class _Builder:
         self._made = 0
 
     def value(self, node: yaml.Node, key: Key) -> JsonValue:
-        """Return the value of a node with all inner nodes. Raise ConfigError beyond the limits."""
+        """Return the value of a node with all inner nodes. Raise ConfigError if it is too large."""
         line = node.start_mark.line + 1
         self._made += 1
         self.lines.setdefault(key, line)

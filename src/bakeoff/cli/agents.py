@@ -52,7 +52,7 @@ ContainerEngine: TypeAlias = Literal["docker", "podman"]
 
 
 class ExerciseFlags(Flags):
-    """Options that choose exercises and how to test them; fields of `ExercisesRequest`."""
+    """Options that choose exercises and how to test them, named as in `ExercisesRequest`."""
 
     exercises: Path | None = flag(
         None, "The checkout of a track, or one exercise. Default: the bundled exercises.", metavar="DIR"

@@ -34,7 +34,7 @@ _ALL = ("all",)  # otherwise, a published track selects some of its cases
 
 
 class AuditFlags(Flags):
-    """Options that set how thorough the audit is; fields of `AuditSettings`."""
+    """Options that set how thorough the audit is, named as in `AuditSettings`."""
 
     only: list[str] | None = flag(None, "Audit only this suite or exercise.", "--case")
     rounds: int = flag(44, "How often to run the tests on the reference: it must never fail.", min=1)

@@ -28,7 +28,7 @@ _Function = TypeVar("_Function", bound=Callable[..., int | None])
 
 @dataclass(slots=True)
 class _Declared:
-    """An option: the default value by which a field or parameter declares it."""
+    """The declaration of an option, used as the default of a field or parameter."""
 
     default: Any
     text: str
@@ -50,7 +50,7 @@ class _Declared:
 def flag(default: Any, text: str, *names: str, **settings: Any) -> Any:
     """Declare an option: its default, its help text, and the settings of `typer.Option`.
 
-    Options that are off by default have no `--no-…` form. Options for lists can be repeated.
+    Options that are off by default have no `--no-…` form. Options that take lists can be repeated.
     """
     return _Declared(default, text, names, settings)
 
@@ -124,8 +124,8 @@ def command(group: typer.Typer, name: str) -> Callable[[_Function], _Function]:
 class LazyCommand(TyperCommand):
     """A placeholder for a command or group, with a name and a line of help, imported when used.
 
-    `home` is the module to import. The command of the same name is taken from its group `app`, or
-    from another group for `module:attribute`. If there is none, the group itself is used.
+    `home` is the module to import, or `module:attribute` for a group other than its `app`. The
+    command with this name is taken from the group or, if there is none, the group itself is used.
     """
 
     home: ClassVar[str]
@@ -159,8 +159,7 @@ def subcommands(command: Any) -> dict[str, Any]:
 def group_of(text: str = "", example: str = "", **settings: Any) -> typer.Typer:
     """Return a group of commands with its help and an example.
 
-    Omit the help if the commands belong to another group, or if the docstring of a callback is the
-    help.
+    Omit the help if the commands belong to another group, or if a callback has a docstring.
     """
     if text:
         settings |= {"help": text, "short_help": first_sentence(text)}

@@ -19,7 +19,7 @@ app = group_of()
 
 
 class EvalFlags(Flags):
-    """Options that choose a part of a prompt configuration; fields of `EvalRequest`."""
+    """Options that choose a part of a prompt configuration, named as in `EvalRequest`."""
 
     path: Annotated[
         Path | None,

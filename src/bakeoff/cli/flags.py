@@ -1,19 +1,21 @@
 """Declare the options that several commands share."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, get_args
 
 from typer import Argument, CallbackParam, Context, Option
 
-from bakeoff._kernel.choices import SHARD_FORM, ExecutorName, ReplayMode, SandboxName, shard_in
+from bakeoff._kernel.choices import SHARD_FORM, ExecutorName, LogFormat, ReplayMode, SandboxName, shard_in
 from bakeoff._kernel.environment import JOBS_RULE
 from bakeoff.cli.declare import Flags, flag
 from bakeoff.errors import UsageError
 
 if TYPE_CHECKING:
+    from bakeoff.logs.reader import Choices
     from bakeoff.plan import Plan
     from bakeoff.report.exports.ci import CiOutputs
     from bakeoff.report.gates import Allowance
+    from bakeoff.report.readers import Source
 
 _RESULTS_HELP = "The folder that holds the runs, or s3://, gs:// or az://bucket/folder."
 
@@ -93,6 +95,45 @@ MIN_COVERAGE = flag(
 HEADERS = flag(None, "A header for servers at a URL: 'Authorization: Bearer ${TOKEN}'.", "--header", metavar="TEXT")
 
 
+class LogFlags(Flags):
+    """The options of commands that read logs of other tools."""
+
+    scorer: list[str] | None = flag(None, "Of a log of another tool, use only this scorer.")
+    scale: list[str] | None = flag(
+        None,
+        "The worst and the best value of the scorers of a log, or of one: 1:10 or NAME=1:10.",
+        metavar="LOW:HIGH",
+    )
+    threshold: float | None = flag(
+        None, "The score from which a trial of a log passes. Default: 1 if all scores are pass or fail.", min=0, max=1
+    )
+    format_: LogFormat | None = flag(
+        None,
+        f"The format of a log: {', '.join(get_args(LogFormat))}. Default: by its content.",
+        "--format",
+        metavar="FORMAT",
+    )
+
+    def choices(self) -> "Choices":
+        """Return what these flags say about a log."""
+        from bakeoff.logs.reader import Choices, Scale
+
+        scales, scorers = map(Scale.parse, self.scale or ()), tuple(self.scorer or ())
+        return Choices(format=self.format_, scorers=scorers, scales=tuple(scales), threshold=self.threshold)
+
+    def find(self, results: Path, name: str) -> "Source":
+        """Find a run or a log. Raise UsageError if one of these flags is given and it is no log."""
+        from bakeoff.logs.reader import Choices, ForeignLogReader
+        from bakeoff.report.readers import Source, find_source, is_log
+
+        if (choices := self.choices()) == Choices():
+            return find_source(results, name)
+        if not is_log(Path(name)):
+            told = f"{name} is no log of another tool"
+            raise UsageError(f"{told}: --scorer, --scale, --threshold and --format are for these only: leave them out")
+        return Source(Path(name), ForeignLogReader(choices))
+
+
 class PlanFlags(Flags):
     """The options of every command that runs a plan."""
 
@@ -135,7 +176,7 @@ class SelectionFlags(Flags):
     )
 
     def applied(self, plan: "Plan", *, largest: int = 0) -> "Plan":
-        """Return the plan as these options require: to be run until decided, and only one shard.
+        """Apply these options to a plan: run it until it is decided, or run only one shard.
 
         See `Plan.take_shard` for `largest`.
         """
@@ -268,4 +309,6 @@ def allowed_in(text: str) -> "Allowance":
     try:
         return Allowance.parse(text)
     except ValueError as error:
-        raise UsageError(f"--allow-undecided {text!r}: give a number such as 3, or a share such as 0.05") from error
+        raise UsageError(
+            f"--allow-undecided {text!r}: give a number such as 3, or a share such as 0.05 or 5%"
+        ) from error

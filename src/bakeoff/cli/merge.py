@@ -1,4 +1,4 @@
-"""Implement `bakeoff merge`: combine the shards of one run: pytest files or run folders."""
+"""Implement `bakeoff merge`: combine the shards of a run (pytest files or run folders)."""
 
 import os
 import sys

@@ -124,7 +124,7 @@ def tell_of_signature(folder: "RunFolder") -> None:
 
 
 def results_of(folder: "RunFolder", given: Path) -> Path:
-    """Return the results folder of a run, which may not be `--results` if the run is a path."""
+    """Return the results folder of a run. It may differ from `--results` for a run given by path."""
     found = folder.path.parent.parent
     return given if folder.path.parent.name != "runs" or found.resolve() == given.resolve() else found
 

@@ -41,7 +41,7 @@ app = group_of()
 
 
 class SuiteFlags(Flags):
-    """Options that choose suites; fields of `ComponentsRequest`."""
+    """Options that choose suites, named as in `ComponentsRequest`."""
 
     suites: Path | None = flag(
         None, "The folder of suites. Default: `tests` if it has suites, else the bundled.", metavar="DIR"

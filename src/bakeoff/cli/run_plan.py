@@ -117,7 +117,7 @@ class EndedRun:
         return decide_gate(replace(evidence, allowed=allowed_in(ending.allow_undecided)))
 
     def for_ci(self, ending: EndingFlags) -> CiRun:
-        """Return the run in the form that outputs for continuous integration take."""
+        """Return the run in the form that CI outputs require."""
         gate = undecided("the run was interrupted") if self.interrupted else self.gate(ending)
         return CiRun(self.run.folder, self.run.plan, self.door.places(self.run.plan) if ending.github else {}, gate)
 

@@ -155,7 +155,7 @@ def _priced_option(name: ModelName, gateway: GatewayModels | None) -> tuple[str,
 
 
 def _key_note(model: str) -> str:
-    """Return a note on the missing key of a model for its option; empty if no key is missing."""
+    """Return a note for a model's option if its key is missing, or else an empty string."""
     if _is_control(model):
         return ""
     provider = known_providers().get(parse_model_name(model).provider)

@@ -25,7 +25,7 @@ class ShardRun:
 
     @classmethod
     def read(cls, folder: RunFolder) -> "ShardRun":
-        """Read the run of a shard. Raise UsageError if it is no shard, or is incomplete."""
+        """Read the run of a shard. Raise UsageError if it is incomplete, or not a shard."""
         plan = folder.read_plan()
         if plan.shard is None:
             raise UsageError(f"run {folder.label} is not a shard: only runs that were started with --shard are merged")

@@ -11,6 +11,9 @@ from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pydantic import ValidationError
+
+from bakeoff._kernel.model import first_problem
 from bakeoff.errors import PlanError, UsageError
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec, Trial, describe
 from bakeoff.protocols import (
@@ -45,7 +48,7 @@ Tools = Callable[[Case, Mapping[str, Any]], tuple[Tool, ...]]
 
 
 def no_tools(case: Case, resources: Mapping[str, Any]) -> tuple[Tool, ...]:  # noqa: ARG001 - the signature of Tools
-    """Return no tools, as a registry does by default."""
+    """Return no tools. This is the default of a registry."""
     return ()
 
 
@@ -68,6 +71,7 @@ class ResolvedPlan:
         rows: by case id, cases written in Python, with values that need not be JSON.
         source: the `source` of the registry that built it.
         of_cases: by case id, the scorers of cases that have their own.
+        transforms: by the id of a scorer's object, the steps that change an answer before it is scored.
     """
 
     plan: Plan
@@ -78,6 +82,7 @@ class ResolvedPlan:
     rows: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     source: str | None = None
     of_cases: Mapping[str, Mapping[str, Scorer]] = field(default_factory=dict)
+    transforms: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
     def scorers_of(self, trial: Trial) -> Mapping[str, Scorer]:
         """Return the scorers of a trial; for `oracle` and `nop`, only those that say something about the case.
@@ -123,7 +128,7 @@ class ResolvedPlan:
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """Map kinds to factories. A registry is immutable: each `with_` method returns a new one.
+    """Maps kinds to factories. A registry is immutable: each `with_` method returns a new one.
 
     Args:
         subjects: by kind, functions that build a subject from its spec.
@@ -168,8 +173,7 @@ class Registry:
         Args:
             plan: the plan to check.
             offline: build subjects and scorers that use only recordings and need no keys.
-            attempts: whether subjects will run; if False, subjects that cannot be built are not
-                problems.
+            attempts: whether subjects will run; if False, unusable subjects are allowed.
         """
         problems = plan.problems()
         built = {
@@ -206,7 +210,8 @@ class Registry:
                 problems += _scoring_problems(own[case.id], [case], plan.subjects)
         if problems:
             raise PlanError(list(dict.fromkeys(problems)))
-        return ResolvedPlan(plan, free, bound, judges, self.tools, source=self.source, of_cases=own)
+        changed = {id(scorers[spec.digest]): spec.transform for spec in plan.every_scorer if spec.transform}
+        return ResolvedPlan(plan, free, bound, judges, self.tools, source=self.source, of_cases=own, transforms=changed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,8 +269,8 @@ def _build(
         return None
     try:
         built = factories[spec.kind](spec)
-    except UsageError as error:
-        problems.append(str(error))
+    except (UsageError, ValidationError) as error:  # the latter from a case that somebody edited in the plan
+        problems.append(str(error) if isinstance(error, UsageError) else f"{describe(spec)}: {first_problem(error)}")
         return None
     if isinstance(built, NeedsNetwork):
         if offline:

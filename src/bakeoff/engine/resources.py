@@ -128,8 +128,7 @@ class SharedResources:
 
 
 def sandbox_of(options: RunOptions, plan: Plan | None = None) -> Callable[[], Sandbox]:
-    """Return a function that chooses the sandbox once. A sandbox named by the user must be
-    available.
+    """Return a function that chooses the sandbox once. A sandbox named by the user must work.
 
     Args:
         options: name the sandbox and the folder of results, which commands must not see.

@@ -43,8 +43,7 @@ def why_stale(key: str, known: KnownPart | None, touched: str | None = None) -> 
     Args:
         key: the present key of the part.
         known: the part in earlier runs, if any.
-        touched: why the part is stale despite an equal key: a file or tool that it uses has
-            changed.
+        touched: why the part is stale despite an equal key: a used file or tool has changed.
     """
     if known is None:
         return NEW

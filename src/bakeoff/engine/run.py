@@ -46,8 +46,7 @@ async def run(
 ) -> AsyncIterator[Record]:
     """Run the unfinished trials of a plan, and yield each record once it is safely on disk.
 
-    The whole plan is checked and built before the first trial. If it has problems, raise
-    `PlanError`.
+    The whole plan is checked before the first trial. If it has problems, raise `PlanError`.
 
     Args:
         plan: the plan, or the result of `Registry.resolve`.
@@ -277,7 +276,7 @@ def read_progress(folder: RunFolder, plan: Plan, options: RunOptions) -> Finishe
 
 
 def trials_left(plan: Plan, progress: FinishedTrials) -> int:
-    """Return how many trials are unfinished, without those that early stopping makes needless."""
+    """Return how many trials are unfinished, without those that early stopping skips."""
     decisions = progress.decisions(plan)
     if decisions is None:
         return plan.size - progress.finished.count(1)
@@ -286,7 +285,7 @@ def trials_left(plan: Plan, progress: FinishedTrials) -> int:
 
 
 def pending_jobs(plan: Plan, progress: FinishedTrials, folder: RunFolder, options: RunOptions) -> Iterator[Job]:
-    """Yield a job for each unfinished trial. With early stopping, the order is random, by case."""
+    """Yield a job for each unfinished trial. Early stopping uses a random order of cases."""
     order: Iterable[int] = range(plan.size)
     if plan.ends_when_decided:
         places = {case.id: place for place, case in enumerate(plan.cases)}

@@ -77,10 +77,7 @@ class SharedBudget(Budget):
         self._read_to = 0
 
     def add(self, usage: Usage) -> None:
-        """Count spending.
-
-        With a file, spending is only appended; `exceeded` reads the total of all processes.
-        """
+        """Count spending. With a file, append it: `exceeded` reads the total of all processes."""
         if self._ledger is not None:
             os.write(self._ledger, usage.model_dump_json(exclude_defaults=True).encode() + b"\n")
             return
@@ -102,7 +99,26 @@ _SHORT_SECONDS = 2.0
 
 
 class RunControl:
-    """Lets the caller of a run watch and stop it."""
+    """Lets the caller of a run watch and stop it.
+
+    Attributes:
+        draining: no further trials are started.
+        stopped: running trials have been cancelled too.
+        finished_before: trials that had finished when the run was resumed.
+        sandbox: the name of the sandbox for commands; None if the plan needs none.
+        guarantees: the limits that this machine's kernel enforces in that sandbox.
+        in_flight: subject and case of each running trial, by its index in the plan.
+        delays: the current waits of running trials, by their index in the plan.
+        cut_off: subjects of trials that were cancelled after waiting, and why they waited last.
+        on_delay: called with the subject of a trial when it begins to wait.
+        refused: subjects whose provider refuses every call, and why; their trials do not start.
+        redact: removes secrets from texts that are shown during the run; `run` sets it.
+        left_out: Ray nodes that joined during the run and cannot run its trials, and why.
+        left_behind: folders of trials that could not be removed, and why.
+        upload_problem: why the object store does not have the whole run; None if it has.
+        taken_over: True if another process has taken over the run in the object store.
+        decisions: the comparisons so far in a run that can end early; None for other runs.
+    """
 
     def __init__(self) -> None:
         self.draining = False
@@ -126,7 +142,7 @@ class RunControl:
         self._last_waits: dict[int, str] = {}  # by the trial's index in the plan
 
     def on_stop(self, cancel: Callable[[], object]) -> None:
-        """Register a callback that cancels running trials. After `stop`, call it at once."""
+        """Register a callback that cancels running trials. If already stopped, call it now."""
         self._cancel = cancel
         if self.stopped:
             cancel()
@@ -152,8 +168,7 @@ class RunControl:
     async def wait(self, trial: int, delay: Delay) -> bool:
         """Let a trial wait before its next try, and show the delay.
 
-        Return False if the wait was cut short: while the run is draining, only short waits are
-        allowed.
+        Return False if the wait was cut short, as long waits are while the run is draining.
         """
         self.begin_wait(trial, delay)
         try:

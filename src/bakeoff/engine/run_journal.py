@@ -22,8 +22,7 @@ _FLUSH_RECORDS, _FLUSH_SECONDS = 64, 1.0  # `append` writes at the latest after 
 class RunJournal(AbstractContextManager["RunJournal"]):
     """Writes the plan and the journal of a run, under a lock that keeps other processes out.
 
-    A run awaits `commit` for each record and reads `records`. A program without an event loop calls
-    `append`.
+    A run awaits `commit` for each record and reads `records`. Without an event loop, use `append`.
     """
 
     def __init__(self, folder: RunFolder, redactor: Redactor) -> None:

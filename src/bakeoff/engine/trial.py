@@ -27,7 +27,7 @@ from bakeoff.errors import BudgetError, GraderError, InfraError, SubjectError, S
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Trial
 from bakeoff.protocols import SCORING, Sandbox, ScoreInput, Scorer, Subject, Task, Tool, Workspace
-from bakeoff.record import NO_USAGE, Failure, Phase, Record, Score, Transcript, Usage
+from bakeoff.record import NO_USAGE, TRANSFORMED, Failure, Phase, Record, Score, Transcript, Usage
 
 Result = TypeVar("Result")
 FailureKind = Literal["subject", "timeout", "budget", "infra", "grader"]
@@ -123,8 +123,7 @@ class TrialRunner:
     async def run(self, job: Job, spend: Callable[[Usage], None]) -> Record:
         """Run one trial, with retries after infra failures, and return its record.
 
-        Call it inside `apart`, which tells cancellation by the caller from cancellation by the
-        trial.
+        Call it inside `apart`, which tells apart cancellations by the caller and by the trial.
 
         Args:
             job: the trial.
@@ -158,7 +157,7 @@ class TrialRunner:
             del self.control.in_flight[trial.index]
 
     def note_refusal(self, record: Record) -> None:
-        """If the provider refuses the subject, such as for a wrong key, skip its trials."""
+        """If the provider refuses the subject, perhaps for a wrong key, skip its trials."""
         failure = record.attempt.failure if record.attempt else None
         if failure is not None and failure.stops_subject:
             self.control.refused.setdefault(record.subject, self.control.redact(failure.message))
@@ -170,7 +169,7 @@ class TrialRunner:
         )
 
     def lost(self, job: Job, failure: Failure) -> Record:
-        """Return the record of a trial without an attempt, through no fault of the subject."""
+        """Return a record without an attempt, for a failure that the subject did not cause."""
         return self._record(job, AttemptResult(attempt=Phase(seconds=0.0, failure=failure)), tries=0, spent=job.spent)
 
     def _record(self, job: Job, tried: AttemptResult, **fields: Any) -> Record:
@@ -331,7 +330,9 @@ class TrialRunner:
             clock, shown = self._clock(trial, case.limits.score_seconds), given
             if getattr(scorer, "may_ask", hasattr(type(scorer), "needs")):  # only these scorers ask a model
                 shown = replace(given, asking=self._task(trial, tally, tried, judging=clock))
-            scored, outcome = await phase(partial(_score_with, name, scorer, shown), clock, "grader", "grader")
+            # The expected answer, which the oracle gives, is what transforms make of an answer.
+            steps = () if trial.subject.kind == "oracle" else self.resolved.transforms.get(id(scorer), ())
+            scored, outcome = await phase(partial(_score_with, name, scorer, shown, steps), clock, "grader", "grader")
             remarks += (f"scorer {name!r}: {remark}" for remark in outcome.remarks)
             score = scored or Score(name=name, failure=outcome.failure)
             unique = free_name(score.name, {other.name for other in scores}, "{}-{}")
@@ -356,7 +357,11 @@ async def _attempted(subject: Subject, task: Task) -> Transcript:
     return transcript.model_copy(update={"metadata": {**transcript.metadata, SPANS: collected.told()}})
 
 
-async def _score_with(name: str, scorer: Scorer, given: ScoreInput) -> Score:
+async def _score_with(name: str, scorer: Scorer, given: ScoreInput, steps: tuple[str, ...]) -> Score:
+    if steps:
+        from bakeoff.scorers.transforms import transformed  # most plans have none
+
+        given = transformed(given, steps)
     before = SCORING.set((given, asyncio.get_running_loop()))
     try:
         scored = await call(scorer, given)
@@ -364,7 +369,8 @@ async def _score_with(name: str, scorer: Scorer, given: ScoreInput) -> Score:
         SCORING.reset(before)
     if isinstance(scored, Score) and scored.name.strip() and getattr(scorer, "keeps_names", False):
         return scored
-    return as_score(name, scored)
+    score = as_score(name, scored)
+    return score.model_copy(update={"metadata": {**score.metadata, TRANSFORMED: given.output}}) if steps else score
 
 
 def as_score(name: str, scored: Any) -> Score:

@@ -32,7 +32,7 @@ _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 
 
 def code_digest(source: str, suites: Container[str | None]) -> str:
-    """Return a hash of a file's code without the `data` of its suites, whose rows have own keys.
+    """Return a hash of a file's code without the `data` of its suites, whose rows count singly.
 
     `suites` names the functions that are called with data.
 
@@ -100,7 +100,7 @@ def _imports(path: str) -> frozenset[tuple[int, str]]:
 
 
 def own_modules(is_ours: Callable[[str], bool]) -> dict[str, str]:
-    """Return the loaded files by module name, of the project (`is_ours`) or an editable install."""
+    """Return loaded files by module name: those of the project and of editable installs."""
     files = ((name, getattr(module, "__file__", None)) for name, module in list(sys.modules.items()))
     return {
         name: file

@@ -1,8 +1,8 @@
 """Run the user's code beside other trials without blocking their shared event loop.
 
 `call_apart` runs a function in its own task and context, and abandons it if it ignores
-cancellation. `StallWatch` detects code that blocks the loop, and adds the lost time to the limits
-of other trials.
+cancellation. `StallWatch` detects code that blocks the loop, and gives the lost time back to other
+trials.
 """
 
 import asyncio
@@ -40,8 +40,7 @@ async def call_apart(function: "partial[Any]", clock: Clock) -> Any:
 async def in_own_task(function: Callable[[], Awaitable[Any]], clock: Clock) -> Any:
     """Run an async function in its own task, and return the result.
 
-    If the function ignores cancellation for `GRACE_SECONDS`, abandon it, and note this on the
-    clock.
+    If the function ignores cancellation for `GRACE_SECONDS`, abandon it, with a remark.
     """
     task = asyncio.get_running_loop().create_task(_settled(function), context=contextvars.copy_context())
     _RUNNING[task] = clock
@@ -66,7 +65,7 @@ async def in_own_task(function: Callable[[], Awaitable[Any]], clock: Clock) -> A
 
 
 def _ended(task: "asyncio.Task[Any]") -> "asyncio.Future[None]":
-    """Return a future for the end of a task, which can be cancelled without the task."""
+    """Return a future for the end of a task. Cancelling the future does not cancel the task."""
     ended: asyncio.Future[None] = task.get_loop().create_future()
 
     def end(_: object) -> None:

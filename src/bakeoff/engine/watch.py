@@ -53,7 +53,16 @@ Changes = Mapping[str, str | None]
 
 
 class WatchLoop:
-    """Runs cycles until Ctrl-C."""
+    """Runs cycles until Ctrl-C.
+
+    Args:
+        sources: Returns the paths to watch. It is called after every cycle, because a
+            configuration may name new files. The state of a folder is its list of names.
+        cycle: Runs one cycle and returns its exit code. It gets the changes, none at first.
+            If it raises a `BakeoffError`, the error is printed and watching continues.
+        say: Prints a line.
+        pages: Returns the pages to name while the loop waits.
+    """
 
     def __init__(
         self,
@@ -92,10 +101,7 @@ class WatchLoop:
         return self.code
 
     def wait(self) -> Changes:
-        """Wait until watched files have changed, and return them.
-
-        Saves in quick succession count as one change.
-        """
+        """Wait for changes of watched files, and return them. Saves close together count as one."""
         folders, events = set[str](), _events(())
         before: Mapping[str, str] = {}
         while True:
@@ -182,7 +188,7 @@ def remaining_limits(options: RunOptions, spent: Usage) -> RunOptions:
 
 
 class FileStates:
-    """The content of files and folders as hashes. Unchanged size and time save reading a file."""
+    """The content of files and folders as hashes. Files are reread if size or time changed."""
 
     def __init__(self) -> None:
         self._read: dict[str, tuple[tuple[int, int, int], str]] = {}

@@ -88,7 +88,7 @@ class HostileSolution:
         return {name: self.build(code, case, name) for name in case.settings.solution if name.endswith(self.suffix)}
 
     def script(self, case: GradedCase) -> str:
-        """Return a shell script that writes the files, as an agent would do it."""
+        """Return a shell script that writes the files, as an agent would write them."""
         return "\n".join(_put_file(name, text) for name, text in self.files(case).items())
 
 

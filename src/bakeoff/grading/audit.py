@@ -1,5 +1,4 @@
-"""Check without a model that cases measure something: `verify_cases` is quick, `audit_cases`
-thorough.
+"""Check without a model that cases measure something: `verify_cases` fast, `audit_cases` fully.
 
 Each case is graded with answers of known verdict. The reference must always pass. The starting
 files, the suite's wrong answers and all cheats must fail. The tests must notice small faults in the
@@ -55,7 +54,7 @@ class AuditSettings(FrozenModel):
 
 
 class TriedMutant(FrozenModel):
-    """A mutant of the reference, and what the tests made of it."""
+    """A mutant of the reference, and whether the tests noticed it."""
 
     kind: str
     place: str
@@ -101,7 +100,7 @@ class CaseAudit(FrozenModel):
 
     @property
     def killed(self) -> float | None:
-        """Return the share of mutants that the tests noticed; None without mutants."""
+        """Return the share of mutants that the tests noticed; None if there are none."""
         return _killed(self)
 
 
@@ -136,7 +135,7 @@ class Audit(FrozenModel):
 
     @property
     def killed(self) -> float | None:
-        """Return the share of all mutants that tests noticed; None without mutants."""
+        """Return the share of all mutants that the tests noticed; None if there are none."""
         return _killed(self)
 
 
@@ -245,7 +244,7 @@ class _CaseAuditor:
     on_run: Callable[[str], None]
 
     async def audit(self) -> CaseAudit:
-        """Return the result for the case. Raise `GraderError` or `InfraError` if there is none."""
+        """Return the result for the case. Raise `GraderError` or `InfraError` if that fails."""
         started = asyncio.get_running_loop().time()
         case = self.case
         blank = CaseAudit(case=case.name, track=case.settings.track, digest=audit_digest(case.case))
@@ -370,7 +369,7 @@ class WrongAnswer:
 
 @dataclass(frozen=True, slots=True)
 class VerificationCheck:
-    """The grades of the answers to one case, by name. Without `problems`, the case is usable."""
+    """The grades of the answers to a case. If there are no `problems`, the case is usable."""
 
     case: Case
     grades: Mapping[str, Grade] = field(default_factory=dict)

@@ -52,7 +52,7 @@ class GradedCase:
 
     @property
     def is_exercise(self) -> bool:
-        """Return True for an exercise, which counts as a whole. Suites count their tests."""
+        """Return True for an exercise, which passes as a whole. In suites, each test counts."""
         return bool(self.settings.track)
 
     def with_answer(self, answer: Mapping[str, str]) -> dict[str, str]:
@@ -189,7 +189,7 @@ async def run_tests(
 
 
 def confirming_runner(case: GradedCase, resources: Mapping[str, Any]) -> Any:
-    """Return our own runner for a case whose tests run by a command, or None."""
+    """Return our own runner for a case that is tested by a command, or None."""
     return getattr(_opened(case.settings, resources), "confirming", None)
 
 

@@ -17,8 +17,8 @@ def hide_share(files: Mapping[str, str], tests: Iterable[str], share: float, see
     """Return the changed test files, without a random share of their tests.
 
     The same seed always hides the same tests, and a larger share hides more in addition. At least
-    one test is hidden and at least one stays; a single test is never hidden. Tests made by a loop
-    or a table count once.
+    one test is hidden and one stays; a single test stays. Tests made by a loop or a table count
+    once.
 
     Args:
         files: All files of the case.

@@ -103,7 +103,7 @@ class _TwinGrading:
         doubted = frozenset(place for pair in self.pairs for place in pair.doubted)
         suspects = [twin for twin in self.twins.twins if not doubted.isdisjoint(twin.tests)]
         if [twin.change for twin in suspects] in (["part"], ["input"]):
-            # Right answers fail any other whole value. Use a new form, which the answer cannot remember.
+            # Right answers fail any other value. Use a new form, which the answer cannot know.
             self._take_other_form_next(suspects[0])
             again = await self._add_pair()
             doubted = again.doubted | (doubted - again.perturbed)
@@ -115,7 +115,7 @@ class _TwinGrading:
         return TestRun(tests=tests, error=error, seconds=self.seconds, tampered=self._tampered(doubted))
 
     def _take_other_form_next(self, twin: Twin) -> None:
-        """If possible, choose a next half whose form of this twin was not used yet."""
+        """If possible, use next a half in which this twin has a form that was not used yet."""
         forms = [twin.edits[half % len(twin.edits)] for half in range(len(self.twins.halves))]
         shown = [form for half, form in enumerate(forms) if half not in self.halves]
         self.halves.sort(key=lambda half: forms[half] not in shown)
@@ -140,8 +140,8 @@ class _TwinGrading:
         self.seconds += sum(each.seconds for each in runs)
         broken = [each for each in runs if not self._is_complete(each)]
         if len(broken) == 1 and spared is None and broken[0].stop in ("timeout", "memory"):
-            # A twin with another input may never end. Repeat without such twins in the run that did not end,
-            # but keep the form and the other run's twins, so that an answer can neither learn nor avoid them.
+            # A twin with another input may never end. Repeat without such twins in this run, but keep the
+            # form and the other run's twins, so that an answer can neither learn nor avoid them.
             suspects = halves[runs.index(broken[0])]
             inputs = frozenset(each for each in suspects if self.twins.twins[each].change == "input")
             return await self._add_pair(spared=inputs)
@@ -307,10 +307,10 @@ async def grade_answer(case: GradedCase, answer: Mapping[str, str], resources: M
 async def run_answer(
     case: GradedCase, reference: ReferenceRun | None, answer: Mapping[str, str], resources: Mapping[str, Any]
 ) -> TestRun:
-    """Run the tests on an answer, with twins where there are any.
+    """Run the tests on an answer, with twins if there are any.
 
-    If the case has a command, it must pass with the unchanged tests. Then our own runner must pass
-    with the twins.
+    If the case has a command, it must pass with the unchanged tests, and then our own runner with
+    twins.
     """
     if reference is None:
         return await run_tests(case, answer, resources)
@@ -365,8 +365,7 @@ def compare_runs(
 ) -> Grade:
     """Return the grade for a test run.
 
-    An answer passes if the validator accepts it, and exactly the tests of the reference ran and
-    passed.
+    An answer passes if the validator accepts it, and exactly the reference's tests ran and passed.
 
     Args:
         case: The case.
@@ -374,7 +373,7 @@ def compare_runs(
         run: The run of the answer, with or without twins.
         validation: The validator's result, if there is a validator.
         skipped: Tests that are always skipped.
-        types: The type errors of the answer. If there are any, it fails.
+        types: The type errors of the answer, which make it fail.
     """
     problem = _problem(case, reference, run)
     wanted = Counter(reference.counted if reference else [test.name for test in run.tests if test.name not in skipped])

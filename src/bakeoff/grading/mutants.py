@@ -1,8 +1,8 @@
 """Make mutants of a reference: copies with one small fault each, which the tests must notice.
 
 Python, JavaScript and TypeScript share one walk over the syntax tree. In Svelte and Vue components,
-scripts and expressions in the markup are changed. Every mutant is valid syntax, and a seed always
-gives the same mutants.
+scripts and expressions in the markup are changed. Mutants are valid syntax, and the same for the
+same seed.
 """
 
 import ast
@@ -96,7 +96,7 @@ class _Fault:
 
 @dataclass(frozen=True, slots=True)
 class _Region:
-    """A part of a file that is code. To parse them, expressions of markup are parenthesised."""
+    """A part of a file that is code. Expressions of markup are parsed in parentheses."""
 
     path: str
     text: str
@@ -415,7 +415,7 @@ def _is_condition(node: Node) -> bool:
 
 
 def _keeps_the_same(comparison: Node) -> str | None:
-    """Return why changing a boundary has no effect: at equality, both branches agree."""
+    """Return why a change of a boundary has no effect, or None."""
     sides = {text_of(child) for child in comparison.named_children}
     around = comparison.parent
     if around is not None and around.type == "parenthesized_expression":

@@ -1,4 +1,4 @@
-"""Run each reference in its own tests, and record which tests count for answers."""
+"""Run the tests of each case on its reference, and record which tests count for answers."""
 
 import asyncio
 import contextlib
@@ -57,13 +57,13 @@ class ReferenceRun(FrozenModel):
 
     @property
     def proven(self) -> tuple[str, ...]:
-        """Return the proven tests, which objects that equal everything or nothing do not pass."""
+        """Return the proven tests. An object that equals everything, or nothing, fails them."""
         run = self.confirming or self
         return tuple(run.names[place] for place in sorted(run.twins.proven))
 
     @property
     def unproven(self) -> tuple[str, ...]:
-        """Return the unproven tests, which an object that equals everything may pass."""
+        """Return the unproven tests. An object that equals everything may pass them."""
         run = self.confirming or self
         proven, counted = run.twins.proven, set(run.counted)
         return tuple(name for place, name in enumerate(run.names) if place not in proven and name in counted)
@@ -122,7 +122,7 @@ class OpenReferences:
     _locks: dict[str, asyncio.Lock] = field(default_factory=dict)
 
     async def get(self, key: str, run: Callable[[], Awaitable[ReferenceRun]]) -> ReferenceRun:
-        """Return the stored run of a key, or call `run`, only once per key at a time."""
+        """Return the stored run of a key, or call `run`. Equal keys never run at the same time."""
         async with self._locks.setdefault(key, asyncio.Lock()):
             if key not in self._known:
                 path, stored = self.folder / f"{key}.json", None
@@ -159,7 +159,7 @@ async def keep_reference(case: GradedCase, run: TestRun, resources: Mapping[str,
 
 
 async def always_skipped(case: GradedCase, resources: Mapping[str, Any]) -> frozenset[str]:
-    """Return the tests that are skipped even without an answer, for cases without reference."""
+    """Return, for a case without a reference, the tests that are always skipped."""
 
     async def run() -> ReferenceRun:
         return ReferenceRun.of(await run_tests(case, {}, resources))
@@ -226,7 +226,7 @@ async def _run_confirming(case: GradedCase, resources: Mapping[str, Any]) -> Tes
 
 
 def is_partly_usable(case: GradedCase, run: TestRun) -> bool:
-    """Return True if the tests that the reference passes count, as in suites without errors."""
+    """Return True if some tests count although the reference fails others, as in a suite."""
     ran = run.tampered is None and run.error is None and run.stop == "finished"
     return ran and not case.is_exercise and any(test.state == "passed" for test in run.tests)
 

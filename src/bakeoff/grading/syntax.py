@@ -77,7 +77,7 @@ def nodes_of_tests(path: str, text: str) -> list[Node]:
 
 
 def dialect_of(path: str) -> Dialect | None:
-    """Return the dialect of a file by its suffix; None for other languages."""
+    """Return the dialect of a file by its suffix, or None for another language."""
     suffix = PurePosixPath(path).suffix
     if suffix == ".py":
         return PYTHON

@@ -11,8 +11,7 @@ swaps expected values in pairs. Someone who sees both files of a form still need
 to tell which values are true. `candidates` proposes changes to a test, the best first: the swapped
 value, an invented value, the opposite assertion, another input and, as the last resort, a negation.
 A negation proves nothing, because an object that equals everything passes a test and fails its
-negation. `find_twins` tries the changes on the reference, many tests in one run, and checks the
-halves.
+negation. `find_twins` tries changes on the reference, many tests in one run, and checks the halves.
 """
 
 import random
@@ -92,7 +91,7 @@ class Twin(FrozenModel):
 
 
 class Twins(FrozenModel):
-    """The twins of a suite, and halves of them that were checked on the reference."""
+    """The twins of a suite, and tested ways to divide them into two halves."""
 
     twins: tuple[Twin, ...] = ()
     halves: tuple[frozenset[int], ...] = ()
@@ -278,7 +277,7 @@ class Proposals:
         return [SyntaxEdit(value.start, value.end, text) for text in (*borrowed, *invented)]
 
     def _invented(self, value: Value) -> list[str]:
-        """Return invented values like this one, by rules that could also turn them into it."""
+        """Return similar invented values, from which the same rules could make this value."""
         text = value.text
         if value.kind == "boolean":
             return [{"true": "false", "false": "true", "True": "False", "False": "True"}[text]]
@@ -334,7 +333,7 @@ def _other_numbers(text: str, *, far: bool) -> list[str]:
 
 
 def _apart(tests: Iterable[TestSource]) -> Iterator[TestSource]:
-    """Yield tests that share no table. A table that several tests use stays with the first."""
+    """Yield tests that share no table. The first test with a table keeps it."""
     taken = set[int]()
     for test in tests:
         starts = {value.start for row in test.rows for value in row}
@@ -369,7 +368,7 @@ class _TwinSearch:
         return bool(self.places) and (not self.found or len(self.found) < forms)
 
     def keep(self, failures: Sequence[TestOutcome], seconds: float) -> None:
-        """Keep the tried change if its failures and its added seconds permit.
+        """Keep the tried change if its failures prove something and it is not too slow.
 
         A failure before the assertion, for example by a missing key, proves nothing: an answer that
         forges all assertions would fail there too, and so look right. Other inputs and negations
@@ -392,7 +391,7 @@ class _TwinSearch:
             self.found = [each for each in self.slow if each.proves][:2] or self.found or self.slow[:1]
 
     def twins(self) -> Iterator[Twin]:
-        """Yield the twins of the test: one for each row of a table, or else one."""
+        """Yield the twins of the test: a twin for each row of a table, or a single twin."""
         if not self.found:
             return
         by_form = {each.form: each for each in reversed(self.found)}
@@ -439,7 +438,7 @@ async def find_twins(files: Mapping[str, str], plain: TestRun, run: RunReference
 
 
 async def _locate(searches: Sequence[_TwinSearch], files: Mapping[str, str], plain: TestRun, run: RunReference) -> None:
-    """Find the tests of a run that each source test becomes, by names or by marks in titles."""
+    """Find which tests of a run come from each test in source, by names or marks in titles."""
     counted = {place for place, test in enumerate(plain.tests) if test.state == "passed"}
     named = {search.source.name: search for search in searches if search.source.name is not None}
     if named:
@@ -466,7 +465,7 @@ async def _locate(searches: Sequence[_TwinSearch], files: Mapping[str, str], pla
 
 
 def _inherited(named: Mapping[str, _TwinSearch], name: str) -> _TwinSearch | None:
-    """Return the only test in another class that can be this inherited test, or None."""
+    """Return the only test of another class that this test can be inherited from, or None."""
     last = name.partition("[")[0].rpartition(" > ")[2]
     fitting = [search for known, search in named.items() if known.rpartition(" > ")[2] == last]
     return fitting[0] if len(fitting) == 1 else None
@@ -479,7 +478,7 @@ def _next(search: _TwinSearch) -> bool:
 
 @dataclass(slots=True)
 class _TwinTrials:
-    """Tries changes on the reference, those of many tests in one run."""
+    """Tries changes on the reference, for many tests in one run."""
 
     files: Mapping[str, str]
     plain: TestRun
@@ -527,14 +526,14 @@ async def _prove(
 ) -> Twins:
     """Draw halves, and check on the reference that all true tests pass and all twins fail.
 
-    Twins that make another test fail, for example without cleaning up, are left out.
+    Twins that make another test fail, for example by not cleaning up, are left out.
     """
     usable = [twin for search in searches for twin in search.twins()]
     was_broken = False
     for _ in range(_MAX_MENDINGS):
         if not usable:
             break
-        # Toss a coin for each twin: with halves of equal size, all others would reveal the last one.
+        # Toss a coin for each twin: with equal halves, all others would reveal the last one.
         halves = tuple(frozenset(index for index in range(len(usable)) if draw.randrange(2)) for _ in range(_HALVES))
         twins = Twins(twins=tuple(usable), halves=halves)
         unfit, is_broken = await _unfit(twins, files, plain, run)

@@ -1,8 +1,7 @@
 """Read tests from source: their values, their assertions, and the values that these expect.
 
 Each assertion also gives edits to its opposite, which right answers fail. They are `opposites` if
-an object that agrees with everything passes both forms (`<` and `>=`), or else `flips` (`==` and
-`!=`).
+an object that agrees with everything passes both (`<` and `>=`), or else `flips` (`==` and `!=`).
 """
 
 import builtins
@@ -341,7 +340,7 @@ class _TestReader:
         return f"{'=' if parent.type in self.dialect.assignments else parent.type}{path}"
 
     def _subject(self, node: Node) -> str:
-        """Return the function under test in the assertion around a value; empty outside."""
+        """Return the name of the tested function if an assertion contains the value, or ""."""
         around = [parent for _, parent in ancestors(node, self.node)]
         calls = [each for each in around if each.type == self.dialect.calls]
         asserting = [each for each in around if each.type == "assert_statement"]

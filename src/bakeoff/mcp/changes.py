@@ -1,8 +1,7 @@
 """Compare two snapshots, and rate what each change means for users of the servers.
 
-`breaking`: calls that worked are refused or change their meaning. `risky`: calls still work, but
-models see different texts, and may choose other tools or arguments. `cosmetic`: models do not rely
-on it.
+`breaking`: calls that worked are refused or change their meaning. `risky`: calls work, but models
+see other texts, and may choose other tools or arguments. `cosmetic`: models do not rely on it.
 """
 
 import json

@@ -49,8 +49,7 @@ def is_client_file(file: Path) -> bool:
 def read_client_file(file: Path, environment: Mapping[str, str]) -> ClientFile:
     """Return the enabled servers of a client's file. One error lists all problems and their lines.
 
-    `environment` decides whether a default applies. Variables are not replaced, because their
-    values may be secrets.
+    `environment` decides if a default applies. Variables are kept, as their values may be secret.
     """
     placed = _read(file)
     found = _section(placed.value) if isinstance(placed.value, dict) else None

@@ -1,8 +1,7 @@
 """Open the MCP servers of a run together, and call their tools from any task.
 
 `McpHub` is a resource: opening it starts the servers, and gives an `OpenHub` with a `ServerSession`
-for each. A session restarts its server after a crash, so that a crash affects one trial, not the
-run.
+for each. A session restarts its server after a crash, so that only one trial is affected.
 """
 
 import asyncio
@@ -24,7 +23,7 @@ from bakeoff.protocols import Tool
 
 
 class McpHub:
-    """The servers of a run and their limits. This `Resource` opens once per run or per trial."""
+    """The servers of a run and their limits. A `Resource`, opened once per run or per trial."""
 
     def __init__(self, specs: Sequence[ServerSpec], limits: HubLimits | None = None) -> None:
         specs = with_unique_names(specs)
@@ -90,7 +89,7 @@ class OpenHub:
         return dict(zip(self._sessions, offers, strict=True))
 
     def remarks(self) -> dict[str, str]:
-        """Return remarks on servers that work but break the protocol, such as by printing."""
+        """Return remarks on servers that work but break the protocol, for example by printing."""
         return {name: remark for name, session in self._sessions.items() if (remark := session.remark())}
 
     def fingerprint(self, server: str | None = None) -> str:
@@ -104,7 +103,7 @@ class OpenHub:
     ) -> ToolCallResult:
         """Call a tool. Raise `UsageError` for an unknown server or tool.
 
-        If the server dies or does not answer, raise `InfraError`, and restart it for later calls.
+        If the server dies or does not answer, raise `InfraError` and restart it for later calls.
         """
         session = self._session(server)
         names = [known.name for known in session.tools]

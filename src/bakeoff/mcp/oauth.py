@@ -49,7 +49,7 @@ def secrets_of_auth(auth: httpx2.Auth | None) -> dict[str, str]:
 
 
 class TokenFile(httpx2.Auth):
-    """Sends a token from a file, and rereads it for each request, since it may be renewed."""
+    """Sends a token from a file, which is read for each request because it may be renewed."""
 
     def __init__(self, file: Path) -> None:
         self._file = file.expanduser()

@@ -100,7 +100,7 @@ VALIDATOR_ERRORS = (RecursionError, Unresolvable, ArithmeticError, UnknownType, 
 
 
 def allows(schema: Schema, value: JsonValue, root: Schema) -> bool | None:
-    """Validate a value without patterns, by the version of `root`; None if that is impossible."""
+    """Return whether a schema allows a value, ignoring patterns; None if that is unknown."""
     validator = validator_for(root, default=Draft202012Validator)
     try:
         return bool(validator(without_patterns(dict(schema))).is_valid(value))
@@ -109,7 +109,7 @@ def allows(schema: Schema, value: JsonValue, root: Schema) -> bool | None:
 
 
 def resolved(schema: Any, root: Schema | Lookup) -> Schema:
-    """Return a schema with its reference replaced by the target. Keywords beside the reference win.
+    """Return a schema with its reference replaced by the target. Other keywords take precedence.
 
     `root` is the whole schema, or a function that looks up its references.
     """
@@ -167,7 +167,7 @@ class SchemaChange:
 
 
 def schema_changes(before: Schema, after: Schema) -> Iterator[SchemaChange]:
-    """Yield the differences between two schemas. References to outside are not followed."""
+    """Yield the differences between two schemas. External references are not followed."""
     if before != after:
         yield from _SchemaComparison(before, after).part(before, after, "", (("#", "#"),))
 
@@ -225,7 +225,7 @@ class _SchemaComparison:
         yield from self._others(old, new, place, trail)
 
     def _others(self, old: Schema, new: Schema, place: str, trail: _Trail) -> Iterator[SchemaChange]:
-        """Compare the rules for undeclared properties, which most calls do not use."""
+        """Compare the rules for undeclared properties."""
         one, other = _open(old), _open(new)
         if isinstance(one, dict) and isinstance(other, dict):
             yield from self.part(one, other, _joined(place, "*"), trail)
@@ -272,7 +272,7 @@ def _reference(schema: Any) -> str | None:
 
 
 def _branches(schema: Schema, look_up: Lookup, depth: int = 0) -> list[Schema]:
-    """Return the alternatives of a schema without their descriptions. Each listed type is one."""
+    """Return the alternatives of a schema without descriptions. Each listed type is one."""
     plain = {name: value for name, value in schema.items() if name not in _ABOUT}
     keyword = next((name for name in ("anyOf", "oneOf") if isinstance(plain.get(name), list)), None)
     if keyword is not None and depth < 3:
@@ -355,7 +355,7 @@ def _choices(old: Schema, new: Schema, place: str) -> Iterator[SchemaChange]:
 
 
 def _has(values: Sequence[JsonValue], value: JsonValue) -> bool:
-    """Return True if values contain a value, compared as in JSON: true is not 1."""
+    """Return True if the values include this one, compared as in JSON: true is not 1."""
     return json.dumps(value, sort_keys=True) in [json.dumps(each, sort_keys=True) for each in values]
 
 

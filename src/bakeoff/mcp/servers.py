@@ -32,7 +32,7 @@ _NAMED = re.compile(r"(-*[\w.-]+)(?:=|:\s*)(?:(?:bearer|basic|token) +)?(.+)", r
 
 
 def secret_arguments(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield each argument with its secret part, found by its name, or an empty string."""
+    """Yield each argument with its secret part, or an empty string if it has none."""
     before = ""
     for argument in arguments:
         found = _NAMED.fullmatch(argument)
@@ -104,7 +104,7 @@ _Argument = Annotated[str, AfterValidator(_without_nul)]
 
 
 def is_safe_endpoint(url: str) -> bool:
-    """Return True for https, or http on this machine, so that tokens are never sent in clear."""
+    """Return True if tokens can be sent safely: by https, or by http on this machine."""
     try:
         parts = urlsplit(url)
         host = parts.hostname
@@ -137,7 +137,7 @@ class OAuth(FrozenModel):
 
 
 class ElicitationAnswer(FrozenModel):
-    """An answer, instead of a user's, to a server's questions that contain a text."""
+    """A configured answer to a server's questions to the user that contain a text."""
 
     match: str = Field(default="", description="a part of the question, in any case; empty: every question")
     action: Literal["accept", "decline", "cancel"] = "accept"
@@ -153,7 +153,7 @@ class ElicitationAnswer(FrozenModel):
 
 
 class SamplingAnswer(FrozenModel):
-    """An answer, instead of a model's, to a server's requests that contain a text."""
+    """A configured answer to a server's requests to the model that contain a text."""
 
     match: str = Field(default="", description="a part of what the server asks; empty: everything")
     reply: str
@@ -309,8 +309,8 @@ def parse_mcp_option(text: str) -> ServerSpec | None:
     """Return the server of an option: `none`, `http[:URL]`, `stdio[:COMMAND]`,
     `unsandboxed:COMMAND` or a URL.
 
-    For `none`, return None. `http` and `stdio` alone mean the default server. Raise `UsageError`
-    for any other text.
+    For `none`, return None. `http` and `stdio` mean the default server. Raise `UsageError` for
+    other texts.
     """
     kind, _, rest = text.partition(":")
     if text == "none":

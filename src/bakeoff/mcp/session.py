@@ -56,7 +56,7 @@ Answer = TypeVar("Answer", ElicitationAnswer, SamplingAnswer)
 
 
 def elicitation_of(answers: Sequence[ElicitationAnswer]) -> ElicitationFnT | None:
-    """Return a function that answers the server's questions to users; None without answers."""
+    """Return a function that answers questions to the user, or None if none is configured."""
     if not answers:
         return None
 
@@ -77,7 +77,7 @@ def elicitation_of(answers: Sequence[ElicitationAnswer]) -> ElicitationFnT | Non
 
 
 def sampling_of(answers: Sequence[SamplingAnswer]) -> SamplingFnT | None:
-    """Return a function that answers the server's requests to models; None without answers."""
+    """Return a function that answers requests to the model, or None if none is configured."""
     if not answers:
         return None
 
@@ -189,7 +189,7 @@ class Connection:
             self._watched(),
             cache=None,
             client_info=info,
-            # Protocol 2026-07-28 forbids questions during a call, but most servers that ask are older.
+            # Protocol 2026-07-28 forbids questions during a call, but most servers are older.
             mode="legacy" if spec.elicitation or spec.sampling else "auto",
             elicitation_callback=elicitation_of(spec.elicitation),
             sampling_callback=sampling_of(spec.sampling),
@@ -206,8 +206,7 @@ class Connection:
     async def open(self) -> AsyncIterator[Self]:
         """Start the server, shake hands and list its tools, all within `startup_seconds`.
 
-        Errors of the SDK and the transport are raised unchanged. Pass them to `close_with` to get a
-        `reason` for people.
+        Errors of SDK and transport are raised unchanged. Pass them to `close_with` for a `reason`.
         """
         async with contextlib.AsyncExitStack() as stack:
             async with asyncio.timeout(self._limits.startup_seconds):
@@ -234,13 +233,13 @@ class Connection:
         return Redactor(secrets).model(said) if secrets else said
 
     def received(self, item: Wire) -> None:
-        """Keep the latest tool list until the server is ready, for errors that name a tool."""
+        """Keep the latest tool list until the server is ready, so that errors can name a tool."""
         if not isinstance(item, Exception) and isinstance(item.message, JSONRPCResponse) and not self.ready:
             listed = item.message.result.get("tools")
             self._listed = listed if isinstance(listed, list) else None
 
     def close_with(self, error: BaseException | None) -> None:
-        """Record why the connection ended. Errors of the tool list explain themselves."""
+        """Record why the connection ended. Errors of the tool list need no explanation."""
         causes = list(leaves(error))
         reason = self._describe(causes[0]) if causes else "it ended"
         refused = any(isinstance(cause, ToolRefused | ValidationError) for cause in causes)
@@ -297,7 +296,7 @@ class ServerSession:
         return outcome if isinstance(outcome, str) else None
 
     async def stop(self) -> None:
-        """Let the server exit or kill it, and wait for all its processes despite cancellation."""
+        """Let the server exit, or kill it, and wait for all its processes despite cancellation."""
         if self._task is None:
             return
         self._stopping = True
@@ -318,7 +317,7 @@ class ServerSession:
         return outcome.peer.remark() if isinstance(outcome, Connection) else ""
 
     async def call(self, tool: str, arguments: Mapping[str, JsonValue], seconds: float) -> ToolCallResult:
-        """Call a tool. If the server is just restarting, wait for it.
+        """Call a tool. If the server is restarting, wait for it.
 
         Raise `ToolTimeout` after `seconds`, and `InfraError` if the server fails.
         """
@@ -375,7 +374,7 @@ class ServerSession:
         except RuntimeError as error:
             if connection.ended.is_set():
                 raise InfraError(await self._describe_death(connection, tool)) from error
-            # So the SDK reports an answer that violates the tool's output schema. A retry would not help.
+            # So the SDK reports an answer that violates the output schema. Retrying is useless.
             result = ToolCallResult(server=self.spec.name, tool=tool, text=visible(str(error)), is_error=True)
         self._deaths = 0
         return connection.redacted(result)
@@ -404,8 +403,7 @@ class ServerSession:
     async def _run(self) -> None:
         """Connect, and reconnect until the session is stopped or the server is given up.
 
-        A server that was ready is restarted at once. If it did not start, the next call restarts
-        it.
+        A server that was ready is restarted at once. Otherwise, the next call restarts it.
         """
         while True:
             connection = Connection(self.spec, self._limits)

@@ -97,7 +97,7 @@ class Snapshot(FrozenModel):
         return cls.of({}, tools)
 
     def text(self) -> str:
-        """Return the text of the file: sorted, without empty values, printable."""
+        """Return the file's text: sorted, no empty values, invisible characters escaped."""
         dumped = {"format": self.format, **self.model_dump(exclude_defaults=True)}
         written = json.dumps(dumped, indent=2, sort_keys=True, ensure_ascii=False)
         # Reviewers must be able to see invisible characters.
@@ -145,7 +145,7 @@ def read_snapshot(file: Path) -> PlacedSnapshot:
 
 
 async def list_offers(client: Client, limits: HubLimits) -> ServerEntry:
-    """Return a server's instructions, resources and prompts. Raise `ToolRefused` beyond a limit.
+    """Return a server's instructions, resources and prompts. Raise `ToolRefused` if too long.
 
     Only features that the server declares are requested.
     """

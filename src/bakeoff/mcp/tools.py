@@ -111,14 +111,14 @@ def result_from_wire(server: str, tool: str, wire: CallToolResult, most_bytes: i
 
 
 def text_in(block: Any) -> str | None:
-    """Return the text of a content block or its embedded resource; None for others."""
+    """Return the text of a content block or its embedded resource; None for other content."""
     if isinstance(block, EmbeddedResource):
         block = block.resource
     return block.text if isinstance(block, TextContent | TextResourceContents) else None
 
 
 def tools_fingerprint(tools: Iterable[ServerTool]) -> str:
-    """Return a hash of all names, descriptions and schemas, whatever the order and server."""
+    """Return a hash of all names, descriptions and schemas. Order and server do not matter."""
     parts = [[tool.name, tool.description, tool.input_schema, tool.output_schema] for tool in tools]
     return fingerprint(sorted(parts, key=lambda part: json.dumps(part, sort_keys=True)))
 

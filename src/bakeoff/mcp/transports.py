@@ -110,7 +110,7 @@ class HttpServer:
 
 
 async def _said(response: httpx2.Response) -> str:
-    """Return an error's text: how to authenticate, and the start of the body, still readable."""
+    """Return an error's text: how to authenticate, and the beginning of the body."""
     wanted = response.headers.get("www-authenticate", "")
     body = ""
     if response.headers.get("content-encoding", "identity").lower() == "identity":
@@ -158,9 +158,8 @@ async def limited(stream: httpx2.AsyncByteStream, most: int) -> AsyncIterator[by
 async def with_named_endpoint(stream: httpx2.AsyncByteStream) -> AsyncIterator[bytes]:
     """Call the first event of an SSE stream `endpoint` if the server sends no `event:` lines.
 
-    The first event contains the address to post to. The SDK takes events without a name for
-    messages, and would wait forever for the event `endpoint`. Unlike a message, an address is not
-    JSON.
+    The first event contains the address to post to. The SDK takes nameless events for messages, and
+    would wait forever for the event `endpoint`. Unlike a message, an address is not JSON.
     """
     seen = b""
     decided = False
@@ -347,10 +346,7 @@ class StdioServer:
             pass
 
     def _parse(self, line: bytes) -> SessionMessage | None:
-        """Return the message in a line, or None.
-
-        If the line is an unreadable answer, return an error for the caller.
-        """
+        """Return the message in a line, an error for an unreadable answer, or None."""
         if not line.strip():
             return None
         try:
@@ -386,7 +382,7 @@ class StdioServer:
             self._stderr.feed(chunk)
 
     def _ending(self) -> str | None:
-        """Return how the program ended by itself, or None."""
+        """Return how the program ended, or None if it did not end by itself."""
         if "problem" in self._report:
             return visible(str(self._report["problem"]))
         code = self._report.get("exit_code")

@@ -1,4 +1,4 @@
-"""Say in one sentence which subject of a run is better, by how much, and at what cost."""
+"""Answer the question of a run in one sentence: which prompt or subject is better, by how much, and at what cost."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
@@ -6,6 +6,8 @@ from dataclasses import replace
 from math import comb
 
 from bakeoff._kernel.text import count_of, visible
+from bakeoff.plan import Plan
+from bakeoff.report.compare.factors import compare_levels, factors_of, strongest_first
 from bakeoff.report.compare.within_run import CellsOf, by_key
 from bakeoff.report.formatting import NO_INTERVAL, percent, span
 from bakeoff.report.gates import GateEvidence, of_shard_alone
@@ -27,13 +29,13 @@ _TOO_FEW = "they share too few cases"
 _SAME_COST = 1.05  # a smaller ratio is not mentioned
 
 
-def answer(summary: Summary, cells_of: CellsOf, judgements: Judgements | None = None) -> str:
-    """Say which subject is better, how many trials have no score, and why.
+def answer(plan: Plan, summary: Summary, cells_of: CellsOf, judgements: Judgements | None = None) -> str:
+    """Say which prompt, treatment or subject is better, and what is missing and why.
 
     Controls are left out; `cells_of` returns the scores of a subject by case. If the only scorer
     is a judge and people's labels correct its scores, the corrected scores come first.
     """
-    found = _as_scored(summary, cells_of)
+    found = _by_factor(plan, summary, cells_of) or _as_scored(summary, cells_of)
     corrected = None if judgements is None else _corrected(summary, judgements)
     scored = found if corrected is None else f"{corrected} As the judge scored: {found}"
     about_cases = (what_is_unfit(summary), what_controls_show(summary, cells_of))
@@ -182,6 +184,16 @@ def _corrected_pair(names: Sequence[str], values: Sequence[float], judgements: J
         return f"{better} is better than {other} ({scores}, p = {found.p_value:.2g})"
     facts = not_told_apart(found.difference, found.interval)
     return f"{better} and {other} cannot be told apart ({scores}, p = {found.p_value:.2g}; {facts})"
+
+
+def _by_factor(plan: Plan, summary: Summary, cells_of: CellsOf) -> str:
+    """Return the answer for a run with several prompts, or treatments of several subjects; else an empty text."""
+    scored = [one for one in summary.judged if one.score is not None]
+    if summary.comparisons is not None or summary.cases * len(scored) > _MAX_CELLS:
+        return ""
+    factors = factors_of(plan, summary, cells_of)
+    found = strongest_first(compare_levels(factors)) if "prompt" in factors or len(factors) > 1 else ""
+    return f"{found}{_costs(scored)}." if found else ""
 
 
 def _as_scored(summary: Summary, cells_of: CellsOf) -> str:

@@ -103,7 +103,7 @@ Value = Datum | Quote | str | int | float | None
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table. Narrow terminals omit columns with a high `drop` first, but never 0."""
+    """A column of a table. Narrow terminals omit columns with a high `drop` first; 0 means never."""
 
     title: str
     align: Align = "start"
@@ -180,7 +180,7 @@ class Plot:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Candidate minus baseline, as shares. The narrower interval `inner` tests equivalence."""
+    """A difference of shares: candidate minus baseline. `inner` is the interval for equivalence."""
 
     label: str
     value: float | None
@@ -419,7 +419,7 @@ def sparkline(shares: Sequence[float]) -> str:
 def frontier(points: tuple[Point, ...]) -> tuple[Point, ...]:
     """Return the points, with the efficient ones marked.
 
-    A point is efficient if no other point has at least as much y for at most as much x.
+    A point is efficient if no other is at least as high (y) and at least as far left (x).
     """
     # A score of 0 is never efficient, however little it costs.
     candidates = [point for point in points if point.y > 0]

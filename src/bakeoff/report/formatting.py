@@ -102,7 +102,7 @@ def duration(seconds: float | None) -> str:
 
 
 def utc(seconds: float | None) -> datetime | None:
-    """Return a time in UTC, or None for one that is unknown or outside the calendar."""
+    """Return a time in UTC, or None if it is unknown or outside the calendar."""
     try:
         return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
     except (ValueError, OverflowError, OSError):

@@ -153,11 +153,11 @@ class Allowance(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read `3` as a number, `0.05` and `5%` as a share. Raise ValueError otherwise."""
+        """Read `3` as a number, `0.05` and `5%` as a share. Raise ValueError otherwise, also for `1.0`: one, or all?"""
         if text.isdecimal():
             return cls(int(text))
         share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-        if not 0 <= share <= 1:
+        if not 0 <= share <= 1 or (share == 1 and not text.endswith("%")):
             raise ValueError(text)
         return cls(share, is_share=True)
 
@@ -226,8 +226,8 @@ def decide_gate(evidence: GateEvidence) -> GateDecision:
     The strictest part of the evidence decides: a missed number or a shown regression fails the gate in any case.
     Otherwise it is undecided if more is missing than is allowed, or if a comparison is refused.
     """
-    if any(not ledger.planned for ledger in evidence.ledgers.values()):
-        return GateDecision(GateState.FAILED, "no eval was run")
+    if empty := sorted(name for name, ledger in evidence.ledgers.items() if not ledger.planned):
+        return undecided(f"{empty[0]} has no evals") if empty[0] else GateDecision(GateState.FAILED, "no eval was run")
     decisions = [_decide_comparison(*each, evidence.rule) for each in evidence.comparisons]
     state = GateState.worst(each.state for each in decisions)
     if evidence.broken or any(each.worse for each in evidence.series):

@@ -92,7 +92,7 @@ class SubjectHistory(FrozenModel):
     change: SeriesChange
     alpha: float
     drop: float | None  # the smallest drop that further runs would find; None: no drop within 100 runs
-    delay: int | None  # the number of further runs that would find it
+    delay: int | None  # the number of further runs that would find this drop
     finding: str
 
 
@@ -322,7 +322,7 @@ def _state(place: int, change: SeriesChange) -> RunState:
 def describe_history(report: HistoryReport, *, last: int | None = None) -> Report:
     """Describe a series: the decision of the gate, and a plot and a table of the runs of each subject.
 
-    With `last`, all runs are judged, but the table shows only the baseline and this many last runs.
+    `last` limits the table to the baseline and this many of the last runs; all runs are judged.
     """
     decided = report.state is not GateState.UNDECIDED
     several = len(report.subjects) > 1

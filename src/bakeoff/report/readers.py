@@ -185,7 +185,7 @@ class RecordsInMemory:
 
 
 def _checked(path: Path, plan: Plan, records: Iterator[Record]) -> Iterator[Record]:
-    """Check the records of a foreign reader: each must be of a trial in the plan, and none may occur twice."""
+    """Check the records of a foreign reader: at most one for each trial, and only planned trials."""
     seen: set[int] = set()
     for record in records:
         name = f"round {record.round + 1} of case {record.case!r:.100} with subject {record.subject!r:.100}"

@@ -1,4 +1,4 @@
-"""Collect streamed records outside memory, and return them in the order of their plan."""
+"""Collect records in a file while they are read, and return them in the order of their plan."""
 
 import tempfile
 from array import array

@@ -76,7 +76,7 @@ def summary_blocks(
     treatments = treatment_section(treatment_effects(plan, summary, cells_of))
     sections = [section for section in (treatments, tags) if section]
     compared = () if summary.comparisons is None else (describe_comparisons(summary.comparisons),)
-    return paragraph(answer(summary, cells_of, judgements)), summary_table(summary), *compared, *sections
+    return paragraph(answer(plan, summary, cells_of, judgements)), summary_table(summary), *compared, *sections
 
 
 def summary_table(summary: Summary) -> Table:
@@ -237,7 +237,7 @@ def summary_json(
     return {
         **about,
         "outcome": summary.outcome,
-        "answer": answer(summary, tally.cells, judgements),
+        "answer": answer(plan, summary, tally.cells, judgements),
         "summary": written,
         "treatments": [
             {**one.model_dump(mode="json"), "verdict": one.verdict}

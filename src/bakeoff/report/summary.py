@@ -10,7 +10,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.model import FrozenModel, sparse_field
 from bakeoff._kernel.text import visible
 from bakeoff.plan import CLUSTER_TAG, CONTROLS, PassRule, Plan, SubjectSpec
 from bakeoff.record import BROKEN, NO_USAGE, OPENED, Answers, Failure, ProvenTests, Record, TestShares, UnitTests, Usage
@@ -23,7 +23,7 @@ from bakeoff.stats.intervals import amount_interval, score_interval
 from bakeoff.stats.rounds import PassK as PassK
 from bakeoff.stats.rounds import pass_at_k, pass_hat_k
 from bakeoff.stats.sequential import PairDecision, PairDecisions, SequentialDecision
-from bakeoff.storage.ledger import Ledger, Missing, ShardsHere, missing_kind
+from bakeoff.storage.ledger import Ledger, Missing, ShardsHere, missing_kind, scorers_heard, silent_scorers
 from bakeoff.verdict import LOST, CaseVerdict, Round, Verdict, case_values, case_verdict
 
 MAX_ROUNDS = 100
@@ -118,6 +118,7 @@ class SubjectSummary(FrozenModel):
     same_error: str | None = None  # the error of the subject that ended every finished trial
     not_needed: int = 0  # trials that were not run because every comparison of the subject was decided
     lost_by: dict[Missing, int] = {}  # lost trials by what kept them from a result
+    silent: dict[str, int] = sparse_field({})  # scorers that gave no number for any trial, with their trials
     shards: ShardsHere | None = None  # the shards of a plan that are present; None: it was not split
     pass_at_k: PassK | None = None  # one of all rounds passes; over the cases of which no round was lost
     pass_hat_k: PassK | None = None  # all rounds pass
@@ -145,6 +146,7 @@ class SubjectSummary(FrozenModel):
             recorded=count(Verdict.RECORDED, 0),
             missing=self.lost_by | ({"not run": self.missing} if self.missing else {}),
             not_needed=self.not_needed,
+            silent=self.silent,
             named=tuple(f"{self.subject}: {one.reason}" for one in self.losses),
             shards=self.shards,
         )
@@ -365,6 +367,7 @@ class _Tally:
         self.answers: Counter[Answers] = Counter()
         self.losses: Counter[tuple[Verdict, str]] = Counter()
         self.lost_by: Counter[Missing] = Counter()
+        self.heard: Counter[tuple[str, bool]] = Counter()  # scorers, by whether they gave a number
         self.errors: dict[str, str] = {}  # of the subject, by what they have in common; at most two
         self.with_errors = 0
         self.watched = self.opened = self.estimated = 0
@@ -418,6 +421,7 @@ class _Tally:
         scored = value is not None and verdict.counts
         if verdict.counts:
             self._add_tests(record, place)
+            self.heard.update(scorers_heard(record.scores))
         if scored:
             self.scored += 1
             self.seconds += record.seconds
@@ -558,6 +562,7 @@ class RunTally:
             hidden_difference=tally.tests and tally.tests.difference,
             by_round=tuple(total / count if count else None for total, count in tally.rounds),
             losses=losses,
+            silent=silent_scorers(tally.heard),
             not_needed=planned - tally.verdicts.total() if settled else 0,
             shards=_shards_of(self._plan),
             pass_at_k=pass_at_k(passes, rounds) if passes else None,

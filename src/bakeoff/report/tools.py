@@ -74,7 +74,7 @@ def lint_blocks(report: LintReport, *, notes: bool = True) -> Iterator[Block]:
 
 
 def _what(finding: LintFinding) -> Words:
-    """Return the text of a finding, cut less if it is the reason why a server cannot be used."""
+    """Return the text of a finding; cut it less if it says why a server cannot be used."""
     whole = finding.rule == "server-unusable"
     return visible(" ".join(finding.what.split()), _MAX_REASON_LENGTH) if whole else Quote(finding.what)
 

@@ -93,8 +93,8 @@ def _collected(given: ScoreInput) -> dict[str, Any]:
 class Spans(ConfigurableScorer):
     """Scores 1 when the spans that the application made for a case meet the requirements.
 
-    `calls_of` says, by name or pattern such as `execute_tool *`, how many spans there must be, or the least and the
-    most. A case without any span is a `grader` error, unless `max_spans` is 0.
+    `calls_of` maps names or patterns, such as `execute_tool *`, to the number of spans, or to a
+    minimum and a maximum. A case without any span is a `grader` error, unless `max_spans` is 0.
     """
 
     calls_of: Mapping[str, NonNegativeInt | tuple[NonNegativeInt, NonNegativeInt]] | None = None

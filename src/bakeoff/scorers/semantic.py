@@ -26,7 +26,7 @@ _USUAL = "all-MiniLM-L6-v2"
 _SECONDS = 60.0
 
 
-@scorer("semantic")
+@scorer("semantic", main="expected")
 @dataclass(frozen=True, kw_only=True)
 class Semantic(ComparingScorer):
     """Scores the cosine of the embeddings of the output and the expected text; negative values count as 0.
@@ -97,7 +97,7 @@ class Semantic(ComparingScorer):
 
 
 def cosine_of(one: Sequence[float], other: Sequence[float]) -> float:
-    """Return the cosine of the angle between two vectors: 1 where they have the same direction."""
+    """Return the cosine of the angle between two vectors: 1 if they have the same direction."""
     lengths = math.hypot(*one) * math.hypot(*other)
     return math.fsum(a * b for a, b in zip(one, other, strict=True)) / lengths if lengths else 0.0
 

@@ -177,6 +177,20 @@ def test_suites_that_are_wrong_do_not_keep_the_others_of_a_folder_from_running(
     assert (dry.returncode, "suites/c.yaml: a cell passes" in dry.stdout) == (2, True)
 
 
+@pytest.mark.parametrize("left", [None, "testcases"])
+def test_a_suite_of_a_folder_that_lost_its_cases_is_named_and_not_left_out(
+    bakeoff: Bakeoff, write_suite: Callable[..., Path], left: str | None
+) -> None:
+    write_suite("suites/a.yaml")
+    lost = write_suite("suites/b.yaml")
+    lost.write_text(lost.read_text().replace("testCases", left or "x-cases"))
+    done = bakeoff("mcp", "evaluate", "suites", "--no-open")
+    assert done.returncode == 2, done.stderr
+    assert "error: suites/b.yaml" in done.stderr
+    assert "testCases" in done.stderr
+    assert bakeoff("mcp", "evaluate", "suites/a.yaml", "--no-open").returncode == 0
+
+
 def test_a_cell_that_lost_rounds_leaves_undecided_is_not_shown_as_passed(
     bakeoff: Bakeoff, write_suite: Callable[..., Path]
 ) -> None:

@@ -87,6 +87,13 @@ def test_a_baseline_without_anything_in_common_fails_the_run(pytester: pytest.Py
     assert refused.ret == 1
 
 
+def test_a_baseline_without_evals_is_named_as_what_is_empty(pytester: pytest.Pytester) -> None:
+    run(pytester, "--eval-json=empty.json", test="def test_plain(): pass")
+    refused = run(pytester, "--eval-baseline=empty.json", a=1.0)
+    refused.stdout.fnmatch_lines(["--eval-baseline UNDECIDED: the baseline has no evals"])
+    assert refused.ret == 1
+
+
 def test_a_run_can_be_the_baseline_of_the_next(pytester: pytest.Pytester) -> None:
     run(pytester, "--tb=no", "--eval-json=before.json", test=SPEC, plugin=REAL, apart=True)
     again = run(pytester, "--tb=no", "--eval-baseline=before.json", test=SPEC, plugin=REAL, apart=True)

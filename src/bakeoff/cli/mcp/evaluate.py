@@ -27,7 +27,7 @@ _STATES = {None: "not run", PASSED: "passed", FAILED: "failed", UNDECIDED: "unde
 
 
 class EvaluationFlags(Flags):
-    """Options that choose a part of a configuration; fields of `EvaluationRequest`."""
+    """Options that choose a part of a configuration, named as in `EvaluationRequest`."""
 
     path: Annotated[
         Path | None,

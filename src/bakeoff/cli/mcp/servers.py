@@ -26,7 +26,7 @@ FailOnChange: TypeAlias = Literal["breaking", "risky", "cosmetic", "never"]
 
 
 class DirectFlags(Flags):
-    """Options that choose servers of a configuration, which subclasses declare, or name servers."""
+    """Options that choose or name servers. Subclasses add an option for the configuration."""
 
     only: list[str] | None = flag(None, "Only this server of the configuration.", "--server")
     commands: list[str] | None = flag(

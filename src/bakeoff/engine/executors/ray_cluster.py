@@ -152,7 +152,7 @@ def kill_worker(worker: Any) -> None:
 
 
 async def answer_of(call: Awaitable[Any], seconds: float) -> Any:
-    """Return a worker's answer. Raise ConnectionError if it is dead or silent for too long."""
+    """Return a worker's answer. Raise ConnectionError if the worker is dead or too slow."""
     import ray
 
     try:

@@ -112,7 +112,7 @@ class _Held:
 
 
 class RayRunner:
-    """Run jobs on workers. A `TrialPool` uses it like a `TrialRunner`."""
+    """Runs jobs on workers. A `TrialPool` uses it like a `TrialRunner`."""
 
     def __init__(self, local: TrialRunner, budget: Budget, order: Order) -> None:
         self.control = local.control
@@ -145,7 +145,7 @@ class RayRunner:
             del self.control.in_flight[trial.index]
 
     async def _try_workers(self, job: Job, spend: Callable[[Usage], None]) -> Record:
-        """Try workers in turn. Never replace a record with an attempt by one without."""
+        """Try workers in turn. Prefer a record with an attempt to a record without one."""
         why = ""
         for _ in range(_MAX_LOSSES):
             worker = await self._free_worker()
@@ -270,7 +270,7 @@ class RayRunner:
             self._lose(worker, str(error))
 
     def _on_listener_done(self, worker: _Worker, listening: asyncio.Task[None]) -> None:
-        """If listening failed, for example on a full disk, fail what waits for the worker."""
+        """If listening failed, as on a full disk, fail everything that waits for the worker."""
         if not listening.cancelled() and (error := listening.exception()) is not None:
             results: list[asyncio.Future[Any]] = [assigned.result for assigned in worker.jobs.values()]
             for waited_for in (worker.opened, *results):
@@ -452,7 +452,7 @@ def make_order(resolved: ResolvedPlan, options: RunOptions, sandbox: str | None)
 
 @contextmanager
 def _marked(options: RunOptions) -> Iterator[str | None]:
-    """Write a marker file beside the recordings, by which nodes tell if they share the folder."""
+    """Write a marker file beside the recordings, so that nodes can tell if they share them."""
     if options.replay == "off":
         yield None
         return

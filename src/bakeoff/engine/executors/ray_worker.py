@@ -217,7 +217,7 @@ class Worker:
 
 
 class _WorkerTrials:
-    """Runs trials on one event loop, as the driver tells it."""
+    """Runs trials on one event loop, as directed by the driver."""
 
     def __init__(self, order: Order, plan: bytes, messages: "asyncio.Queue[ToWorker]", tell: Tell) -> None:
         self._order = order
@@ -365,7 +365,7 @@ class NodeBudget(Budget):
         self._uncounted.append(usage)
 
     def exceeded(self) -> str | None:
-        """Return the limit that the driver, or else this node, has reached, or None."""
+        """Return the limit that was reached, in the driver's report or on this node, or None."""
         return self._known.reached or super().exceeded()
 
     def update(self, now: SpendingReport) -> None:
@@ -396,7 +396,7 @@ class _SharedSlots:
 
 
 class _RemoteSlots(CallSlots):
-    """The slots of one provider. The limit of a slot is here the number given by the driver."""
+    """The slots of one provider. `take` returns the driver's number in place of the limit."""
 
     def __init__(self, shared: _SharedSlots, provider: str, most: int) -> None:
         super().__init__(most)

@@ -56,10 +56,7 @@ def _assertions(node: Node) -> Iterator[Assertion]:
 
 
 def _alternatives(condition: Node) -> Iterator[Node]:
-    """Yield the parts of `a
-
-    b`. Each of them alone fails the test.
-    """
+    """Yield the parts of `a || b`. Each of them alone fails the test."""
     if condition.type == "parenthesized_expression":
         yield from _alternatives(condition.named_children[0])
     elif condition.type == "binary_expression" and text_of(condition.children[1]) == "||":
@@ -87,7 +84,7 @@ def _compared(part: Node) -> Iterator[Assertion]:
 
 
 def _expand(reader: SuiteReader, file: str, test: Definition) -> Iterator[tuple[str, TestSource]]:
-    """Yield a test for each row of a table with subtests, or one for all rows without subtests."""
+    """Yield a test for each row of a table or, without subtests, one test for all rows."""
     loops = [each for each in walk(test.node) if each.type == "range_clause"]
     for loop in loops:
         left, right = loop.child_by_field_name("left"), loop.child_by_field_name("right")
@@ -134,7 +131,7 @@ def _rows(table: Node) -> Iterator[Node]:
 
 
 def _fields(row: Node) -> dict[str, Node]:
-    """Return the values of a row by field. If the row names no fields, the struct does."""
+    """Return the values of a row by field, as named by the row itself or by its struct."""
     body = next((each for each in walk(row) if each.type == "literal_value"), row)
     named = {
         text_of(each.child_by_field_name("key")): value
@@ -153,7 +150,7 @@ def _fields(row: Node) -> dict[str, Node]:
 
 
 def _struct_of(kind: Node | None, root: Node) -> list[Node]:
-    """Return the field names of a struct, which a type in the file may define."""
+    """Return the field names of a struct, defined in place or by a named type of the file."""
     if kind is None:
         return []
     declared = [each for each in walk(kind) if each.type == "field_declaration"]
@@ -195,7 +192,7 @@ def _row_values(reader: SuiteReader, row: Node, fields: list[str], table: str) -
 
 
 def _title(loop: Node, names: list[str]) -> str | None:
-    """Return the field that names a row's subtest; empty if unknown; None without subtests."""
+    """Return the field with the name of a row's subtest: empty if unknown, None if not used."""
     found = re.search(r"\.Run\(\s*([\w.]+)\s*,", text_of(loop))
     if found is None:
         return "" if ".Run(" in text_of(loop) else None

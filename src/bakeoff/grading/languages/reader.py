@@ -182,7 +182,7 @@ class SuiteReader:
         return not free and all(any(each.fullmatch(name) for each in fits) for name in calls)
 
     def resolved(self, operand: Operand, within: Node) -> Operand:
-        """Return the value of an operand that is a variable of the test, or the operand."""
+        """Return the operand, replaced by its value if it is a variable of the test."""
         seen = set[str]()
         while operand and (name := span(operand).lstrip("&*")).isidentifier() and name not in seen:
             seen.add(name)

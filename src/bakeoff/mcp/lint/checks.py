@@ -311,8 +311,7 @@ def lint_tools(
 ) -> LintReport:
     """Lint all servers together, because models see their tools together.
 
-    `unusable` maps servers without usable tools to the reasons, `remarks` working servers to their
-    problems.
+    `unusable` maps servers without tools to reasons, `remarks` working servers to problems.
     """
     found = [LintFinding(rule="server-unusable", server=name, what=why) for name, why in (unusable or {}).items()]
     empty = set(servers) - {tool.server for tool in tools} - set(unusable or {})

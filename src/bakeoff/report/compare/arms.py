@@ -264,8 +264,8 @@ def judged_by(
 ) -> dict[str, str]:
     """Describe how these cases are scored and judged. Comparable scores have the same description.
 
-    The number of rounds is part of it if a rule makes one score of all rounds. `names` are the
-    scorers of these cases, for plans that do not name them.
+    It includes the number of rounds if a rule makes one score of all rounds. `names` are the scorers
+    of these cases, for plans that do not name them.
     """
     chosen = [case for case in plan.cases if keys[case.id] in cases]
     own = {case.id: [one.digest for one in case.scorers] for case in chosen if case.scorers is not None}

@@ -265,10 +265,11 @@ def _decision(pair: RunPair, judged: JudgedPair, request: CompareRequest, gone: 
             sentence=said,
         )
     )
-    if differing and not refused:
-        fields = " and ".join(one.field for one in differing)
-        return decision._replace(sentence=f"although the {fields} differ: {decision.sentence}")
-    return decision
+    although = [f"the {' and '.join(one.field for one in differing)} differ"] if differing and not refused else []
+    if not any(request.subjects) and old.source.path != new.source.path and old.spec.name != new.spec.name:
+        although.append(f"{visible(old.spec.name, 80)} is called {visible(new.spec.name, 80)} now")
+    said = f"although {' and '.join(although)}: " if although else ""
+    return decision._replace(sentence=f"{said}{decision.sentence}")
 
 
 def _facts(arm: Arm) -> ArmFacts:

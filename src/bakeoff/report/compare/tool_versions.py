@@ -178,7 +178,7 @@ def _decision(
 
 
 def _with_decided_tools(overall: Comparison, ruling: GateJudgement, tools: Sequence[ToolPoints]) -> GateJudgement:
-    """Adjust the judgement to tools that got worse or, if all cases show nothing, improved."""
+    """Adjust the judgement if single tools got worse or, with no overall result, improved."""
     worse, better = (
         [one for one in tools if one.ruling.verdict is verdict]
         for verdict in (GateVerdict.REGRESSED, GateVerdict.IMPROVED)
@@ -328,7 +328,7 @@ class TuneReport(FrozenModel):
 
 
 def split_cases(plan: Plan, tool: str, share: float) -> tuple[list[Case], list[Case]]:
-    """Split the cases into training cases and the `share` held out for confirmation, at random by the plan's seed.
+    """Split the cases at random into training cases and a held-out `share` for confirmation.
 
     Cases that expect the tool and others are split separately. Cases of one cluster stay together.
     """

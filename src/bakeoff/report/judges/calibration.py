@@ -81,7 +81,7 @@ class Judgements:
         labels: Labels = NO_LABELS,
         *,
         keys: Mapping[str, CaseKey] | None = None,
-        also: str | None = None,  # a judge whose scores do not say so
+        also: str | None = None,  # another scorer to treat as a judge
         only_labelled: bool = False,  # collects nothing if the run has no labels
     ) -> None:
         self.labels = labels

@@ -55,7 +55,7 @@ class SampledAnswer:
 
 
 def read_judgements(folder: RunFolder, plan: Plan, scorer: str | None = None) -> Judgements:
-    """Read the judged trials of a run; `scorer` can name a judge whose scores are not marked so."""
+    """Read the judged trials of a run; `scorer` names another scorer to treat as a judge."""
     labels = read_labels(folder.labels_file)
     found = Judgements(plan, labels, also=scorer)
     for record in folder.latest_records(plan):

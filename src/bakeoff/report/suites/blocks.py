@@ -84,7 +84,7 @@ def step_blocks(summary: SuitesSummary, missed: list[EvalOutcome]) -> Iterator[B
 
 
 def page_sections(summary: SuitesSummary) -> Iterator[Section]:
-    """Yield the sections that the HTML page has besides those of any run."""
+    """Yield the sections that the HTML page has in addition to those of other runs."""
     yield Section("suites", "Suites", (_suites(summary),))
     if summary.comparisons is not None:
         from bakeoff.report.compare.within_run import describe_comparisons

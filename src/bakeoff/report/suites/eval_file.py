@@ -132,7 +132,8 @@ class EvalFile(FrozenModel):
         for said, found in [(self.numbers, counted.numbers), *pairs]:
             if found is None or any(getattr(said, key) != getattr(found, key) for key in _COUNTS):
                 return "the file contradicts itself: its numbers and its cases do not add up"
-        if self.ledger not in (None, counted.ledger.model_copy(update={"named": ()})):
+        uncounted = {"named": (), **({"silent": self.ledger.silent} if self.ledger else {})}  # not in older versions
+        if self.ledger not in (None, counted.ledger.model_copy(update=uncounted)):
             return "the file contradicts itself: its ledger and its cases do not add up"
         return ""
 

@@ -152,7 +152,7 @@ def _judge_suites(arms: Mapping[str, PairedArms], gates: SuiteGates) -> dict[str
 def read_history(folder: Path, written: Path | None, baseline: Path | None = None) -> list[SeriesRun]:
     """Return the files of `--eval-json` below a folder, sorted by start, without the one to be `written`.
 
-    The `baseline`, which may be elsewhere, comes first, or else the oldest file.
+    The first is the `baseline`, which may be in another folder, or else the oldest file.
 
     Raises `UsageError` if there are none, and an error for any other `.json` file: it could be a damaged result.
     """

@@ -1,6 +1,6 @@
-"""Serve the index at `/`, a run at `/runs/NAME`, and the changes of each at `/events` below it, on loopback.
+"""Serve the index (`/`) and runs (`/runs/NAME`) on loopback, with live changes at `…/events`.
 
-Any web page that is open in the same browser can send requests here: `Guard` answers only those with our token.
+Other web pages in the same browser can send requests here, so `Guard` requires our token.
 """
 
 import asyncio

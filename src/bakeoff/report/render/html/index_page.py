@@ -179,7 +179,7 @@ def cache_key(folder: RunFolder) -> str:
 
 
 def load(folder: RunFolder, what: str, key: str) -> bytes | None:
-    """Return the cached data of that key, or None."""
+    """Return the cached data with this key, or None."""
     try:
         found, _, data = read_file(cache_file(folder, what)).partition(b"\n")
     except OSError:

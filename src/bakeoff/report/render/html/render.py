@@ -45,6 +45,7 @@ CHUNK_BYTES = 256 * 1024
 _LEVEL = 4  # of compression: two thirds of the time of the usual 6 for 4 % more bytes
 _DATA = "<!--DATA-->"  # the place of the chunks; no data can contain this, because all data is escaped
 _MAX_TITLE_LENGTH = 300
+_MAX_NOTE_LENGTH = 140  # of a line below a table
 PageKind = Literal["run", "index", "label", "sections"]
 _SCRIPTS: dict[PageKind, tuple[str, ...]] = {
     "run": ("markdown.js", "trial.js", "beside.js", "trials.js", "run.js"),
@@ -158,6 +159,15 @@ def span_columns(table: Table) -> set[int]:
 def words(phrase: Phrase) -> str:
     """Return a phrase as text for a page, which escapes it."""
     return "".join(visible(part.text, NAME) if isinstance(part, Quote) else part for part in pieces(phrase))
+
+
+def first_sentence(notes: Sequence[Phrase]) -> tuple[str, str]:
+    """Return the first sentence of the notes below a table, which is always shown, and the rest, which is folded."""
+    line, rest = words(notes[0]), " ".join(map(words, notes[1:]))
+    if len(line) > _MAX_NOTE_LENGTH and ". " in line:
+        line, _, more = line.partition(". ")
+        line, rest = f"{line}.", f"{more} {rest}".rstrip()
+    return line, rest
 
 
 def datum_json(datum: Datum, link: str | None = None) -> dict[str, Any]:
@@ -288,7 +298,13 @@ def _environment(package: str = "bakeoff.report.render.html") -> Environment:
     environment.filters["words"] = words
     tools = (as_datum, count_of, draw, forest, interval_words, mark_of, shown, span_columns, visible, words, written)
     environment.globals.update({tool.__name__: tool for tool in tools})
-    environment.globals.update(fragment=_fragment, long_table=LONG_TABLE, most_trail=MAX_TRAIL, sort_key=_sort_key)
+    environment.globals.update(
+        first_sentence=first_sentence,
+        fragment=_fragment,
+        long_table=LONG_TABLE,
+        most_trail=MAX_TRAIL,
+        sort_key=_sort_key,
+    )
     return environment
 
 
