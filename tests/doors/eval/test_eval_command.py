@@ -150,7 +150,12 @@ def test_an_expected_answer_that_is_a_part_of_the_whole_is_not_called_wrong(suit
     (suite / "field.py").write_text(
         "import json\ndef category(given):\n    return json.loads(given.output)['category'] == given.expected\n"
     )
-    for scorer in ("function: 'field:category'", "regex: category", "checks: [is-json]", "contains: category, name: own"):
+    for scorer in (
+        "function: 'field:category'",
+        "regex: category",
+        "checks: [is-json]",
+        "contains: category, name: own",
+    ):
         (suite / "bakeoff.yaml").write_text(f"{JUDGED}scorers: [contains, {{{scorer}}}]\n")
         done = bakeoff("eval", "--no-open")
         assert done.returncode == 0, done.stderr
