@@ -89,14 +89,15 @@ class ResolvedPlan:
     def scorers_of(self, trial: Trial) -> Mapping[str, Scorer]:
         """Return the scorers of a trial; for `oracle` and `nop`, only those that say something about the case.
 
-        A judge is never asked. `oracle` needs scorers that accept the reference: an expected answer may be only a part
-        of what others look at. `nop` needs them if a judge is left out.
+        A judge is never asked, and nothing is measured. `oracle` needs scorers that accept the reference: an expected
+        answer may be only a part of what others look at. `nop` needs them if a judge is left out.
         """
         case, every = trial.case, self.of_cases.get(trial.case.id, self.scorers)
         if trial.subject.kind not in ("oracle", "nop"):
             return every
-        fixed = {name: one for name, one in every.items() if not isinstance(one, ModelJudge)}
-        if trial.subject.kind == "nop" and len(fixed) == len(every):
+        reading = {name: one for name, one in every.items() if getattr(one, "reads_answers", True)}
+        fixed = {name: one for name, one in reading.items() if not isinstance(one, ModelJudge)}
+        if trial.subject.kind == "nop" and len(fixed) == len(reading):
             return fixed
         known = {name: one for name, one in fixed.items() if isinstance(one, AcceptsReference)}
         return {name: one for name, one in known.items() if one.accepts_reference(case)}

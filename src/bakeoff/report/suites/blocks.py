@@ -23,7 +23,7 @@ from bakeoff.report.blocks import (
     paragraph,
     text_blocks,
 )
-from bakeoff.report.formatting import NO_INTERVAL, UNKNOWN, cost, duration, percent, sentence
+from bakeoff.report.formatting import NO_INTERVAL, UNKNOWN, duration, judging_note, known_cost, percent, sentence
 from bakeoff.report.gates import GATE_TONES, gates_sentence, worst_last
 from bakeoff.report.suites.numbers import MAX_NOT_PASSED, MAX_WORST, SuiteNumbers, SuitesSummary, why_not
 from bakeoff.report.suites.outcomes import EvalOutcome
@@ -138,7 +138,7 @@ def _suite_row(name: str, file: str, numbers: SuiteNumbers) -> tuple[Value, ...]
         counted(numbers.grader_errors),
         Datum(duration(numbers.seconds), sort=numbers.seconds),
         numbers.usage.tokens,
-        Datum(cost(numbers.usage.cost), sort=numbers.usage.cost),
+        Datum(known_cost(numbers.usage), sort=numbers.usage.cost),
     )
 
 
@@ -170,7 +170,7 @@ def notes(summary: SuitesSummary) -> Iterator[str]:
 
         yield what_was_lost_unequally(unequal).removesuffix(".")
     if total.judging != NO_USAGE:
-        yield f"judges used {total.judging.tokens:,} tokens ({cost(total.judging.cost)}), which are in no suite's cost"
+        yield judging_note(total.judging, "suite")
     if not summary.complete:
         yield "the run was stopped before its end, or not all of it could be read: these are the reported tests"
 
