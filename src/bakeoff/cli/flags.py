@@ -168,7 +168,7 @@ class PlanFlags(Flags):
 class SelectionFlags(Flags):
     """Options that choose trials of a plan: those that decide a comparison, or one shard."""
 
-    until_decided: bool = flag(False, "Compare subjects in pairs after every case; run no trial that decides nothing.")
+    until_decided: bool = flag(False, "Compare in pairs after every case; skip trials that cannot change the result.")
     # `applied` says what is wrong with a margin that is out of range.
     margin: float | None = flag(None, "The largest difference that does not matter, such as 0.05.", metavar="SHARE")
     shard: str | None = flag(

@@ -2,13 +2,14 @@
 
 import json
 import re
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
 from pydantic import JsonValue
 
 from bakeoff._kernel.text import count_of, part_of
 from bakeoff.record import Usage
-from bakeoff.stats.intervals import Interval
+from bakeoff.stats.intervals import TOO_SMALL, Interval
 
 UNKNOWN = "–"
 NO_INTERVAL = "needs 2 cases"
@@ -67,6 +68,15 @@ def p_value(chance: float | None) -> str:
 def points_range(interval: Interval | None) -> str:
     """Return the interval of a difference, in points."""
     return f"{points(interval.low)} to {points(interval.high)}" if interval else NO_INTERVAL
+
+
+def interval_notes(intervals: Iterable[Interval | None]) -> Iterator[str]:
+    """Yield how intervals were computed, or that they are rough because there are too few cases."""
+    known = [interval for interval in intervals if interval]
+    if not all(interval.promised for interval in known):
+        yield f"Intervals are rough: {TOO_SMALL}."
+    elif known:
+        yield f"Intervals: {', '.join(sorted({interval.method for interval in known}))}."
 
 
 def span(interval: Interval | None) -> str:

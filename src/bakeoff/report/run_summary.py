@@ -30,7 +30,17 @@ from bakeoff.report.compare.within_run import (
     treatment_effects,
     treatment_section,
 )
-from bakeoff.report.formatting import UNKNOWN, judging_note, money, percent, replay_note, sentence, span, token_count
+from bakeoff.report.formatting import (
+    UNKNOWN,
+    interval_notes,
+    judging_note,
+    money,
+    percent,
+    replay_note,
+    sentence,
+    span,
+    token_count,
+)
 from bakeoff.report.judges.calibration import Judgements
 from bakeoff.report.readers import Source
 from bakeoff.report.reasons import why
@@ -175,8 +185,7 @@ def _money_notes(summary: Summary) -> Iterator[str]:
 
 
 def _interval_notes(summary: Summary) -> Iterator[str]:
-    if methods := sorted({one.interval.method for one in summary.subjects if one.interval}):
-        yield f"Interval: {'; '.join(methods)}."
+    yield from interval_notes(one.interval for one in summary.subjects)
     if summary.until_decided:
         yield STOPPED_NOTE
 

@@ -23,7 +23,7 @@ from bakeoff.report.formatting import UNKNOWN, duration, known_cost, percent, po
 from bakeoff.report.summary import SubjectSummary
 from bakeoff.stats.intervals import TOO_SMALL, Interval
 
-BOUND_NOTE = "* was given the hidden answers on purpose."
+BOUND_NOTE = "* control that submits the expected answers."
 _NAME = 200
 
 SCORE_COLUMNS = (

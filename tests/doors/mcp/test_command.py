@@ -33,7 +33,7 @@ def test_the_nearest_configuration_above_is_evaluated_and_a_pass_is_0(write_suit
     done = subprocess.run([MCTEST, "evaluate", "--no-open"], cwd=below, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "100.0 % (1/1)" in done.stdout
-    assert "1 of 1 cells passed at 100.0 % of 1 round: passed" in done.stdout
+    assert "Passed: 1 of 1 case–model pair passed." in done.stdout
     assert sorted(path.suffix for path in (below / "mcp-report").iterdir()) == [".html", ".json", ".log", ".md"]
 
 

@@ -38,6 +38,7 @@ from bakeoff.report.formatting import (
     UNKNOWN,
     cost,
     duration,
+    interval_notes,
     p_value,
     percent,
     points,
@@ -338,7 +339,8 @@ def _how_compared(pair: PairReport) -> Iterator[str]:
         scores = f"the baseline scored {percent(compared.baseline)}, the candidate {percent(compared.candidate)}"
         yield f"over the {count_of(compared.cases, 'compared case')} {scores}"
     if compared.interval is not None:
-        yield f"interval: {compared.interval.method}; test: {compared.test}"
+        yield from (note.removesuffix(".") for note in interval_notes([compared.interval]))
+        yield f"test: {compared.test}"
     if compared.paired and pair.detectable is None:
         yield "the smallest difference that this comparison can find cannot be estimated"
     elif compared.paired and pair.detectable is not None:
@@ -392,7 +394,7 @@ def _caveats(role: str, facts: ArmFacts) -> Iterator[str]:
     if summary.replayed:
         yield f"of the {role}, {replay_note(summary.replayed, summary.finished)}"
     if facts.bound:
-        yield f"* the {role} was given the hidden answers on purpose"
+        yield f"* the {role} is a control that submits the expected answers"
 
 
 def _conditions(chapter: _Chapter) -> Section:

@@ -23,7 +23,16 @@ from bakeoff.report.blocks import (
     paragraph,
     text_blocks,
 )
-from bakeoff.report.formatting import NO_INTERVAL, UNKNOWN, duration, judging_note, known_cost, percent, sentence
+from bakeoff.report.formatting import (
+    NO_INTERVAL,
+    UNKNOWN,
+    duration,
+    interval_notes,
+    judging_note,
+    known_cost,
+    percent,
+    sentence,
+)
 from bakeoff.report.gates import GATE_TONES, gates_sentence, worst_last
 from bakeoff.report.suites.numbers import MAX_NOT_PASSED, MAX_WORST, SuiteNumbers, SuitesSummary, why_not
 from bakeoff.report.suites.outcomes import EvalOutcome
@@ -157,9 +166,7 @@ def notes(summary: SuitesSummary) -> Iterator[str]:
     verb = "has" if total.scored == 1 else "have"
     yield describe(summary.ledger, "eval")
     yield f"{part_of(total.scored, total.cases, 'case')}{rounds} {verb} a score; the mean is over cases"
-    methods = sorted({numbers.interval.method for numbers in summary.suites.values() if numbers.interval})
-    if methods:
-        yield f"interval: {'; '.join(methods)}"
+    yield from (note.removesuffix(".") for note in interval_notes(one.interval for one in summary.suites.values()))
     if summary.comparisons is not None:
         from bakeoff.report.compare.within_run import STOPPED_NOTE
 
