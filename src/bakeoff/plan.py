@@ -160,9 +160,17 @@ class ScorerSpec(FrozenModel):
     name: Name | None = None
     options: CleanObject = {}
     revision: str = ""
-    transform: tuple[CleanText, ...] = Field(
-        default=(), description="changes the answer for this scorer, step by step: each a JMESPath or a Jinja template"
+    transform: tuple[CleanText | dict[CleanText, CleanText], ...] = Field(
+        default=(), description="changes the answer for this scorer, step by step: JMESPath, Jinja, or code by language"
     )
+    threshold: float | None = Field(default=None, description="a score of at least this counts as 1, a lower one as 0")
+    negated: bool = Field(default=False, description="1 minus the score counts")
+    weight: float = Field(default=1.0, ge=0, description="in the mean of all scores; one with 0 is only shown")
+
+    @property
+    def has_rules(self) -> bool:
+        """Return True if the spec changes the answer before it is scored, or the score after that."""
+        return bool(self.transform) or self.negated or self.threshold is not None or self.weight != 1
 
     @cached_property
     def digest(self) -> str:
@@ -326,6 +334,10 @@ class Trial:
         return {"case": self.case.id, "subject": self.subject.name, "round": self.round, **keys}
 
 
+IMPORTED = "imported"
+"""The door of logs of other tools, and the key of their origin in the settings of the plan."""
+
+
 class Plan(FrozenModel):
     """The whole experiment. Rounds are outermost, so that all subjects advance together."""
 
@@ -343,6 +355,11 @@ class Plan(FrozenModel):
     )
     until_decided: UntilDecided | None = Field(default=None, description="None runs every trial")
     shard: Shard | None = Field(default=None, description="which part of a larger plan this is")
+
+    @property
+    def is_imported(self) -> bool:
+        """Tell whether this is the plan of a log of another tool, which Bakeoff cannot run again."""
+        return self.door == IMPORTED
 
     @property
     def size(self) -> int:

@@ -22,7 +22,7 @@ from pydantic import (
 )
 
 from bakeoff._kernel.json import CleanJson, CleanObject, CleanText, as_json, clean
-from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.model import FrozenModel, sparse_field
 from bakeoff.verdict import Round, Verdict, trial_verdict
 
 if TYPE_CHECKING:
@@ -55,6 +55,12 @@ class Usage(FrozenModel):
     cache_write: int = 0
     reasoning: int = 0
     cost: float | None = None
+    unpriced: int = sparse_field(0, "tokens that are not in `cost`; 0 if it is None, which leaves out all")
+
+    @property
+    def tokens_without_price(self) -> int:
+        """Return the number of tokens whose cost is unknown."""
+        return self.tokens if self.cost is None else self.unpriced
 
     @property
     def tokens(self) -> int:
@@ -69,6 +75,7 @@ class Usage(FrozenModel):
 
     def _combine(self, other: Self, sign: int) -> "Usage":
         costs = [cost for cost in (self.cost, other.cost and sign * other.cost) if cost is not None]
+        unpriced = self.tokens_without_price + sign * other.tokens_without_price
         return Usage(
             requests=self.requests + sign * other.requests,
             input=self.input + sign * other.input,
@@ -77,6 +84,7 @@ class Usage(FrozenModel):
             cache_write=self.cache_write + sign * other.cache_write,
             reasoning=self.reasoning + sign * other.reasoning,
             cost=sum(costs) if costs else None,
+            unpriced=unpriced if costs else 0,
         )
 
 
@@ -355,6 +363,7 @@ class Score(_WithTexts):
 
     name: CleanText
     value: float | None = Field(default=None, ge=0, le=1)
+    weight: float = Field(default=1.0, ge=0, description="in the mean of all scores; one with 0 is only shown")
     reason: CleanText = ""
     metadata: CleanObject = Field(default_factory=dict)
     failure: Failure | None = None
@@ -413,7 +422,7 @@ class Record(_WithTexts):
         used = self.spent - self.judging
         known = self.transcript is not None and self.transcript.usage.cost is not None
         nothing_left = used.cost is not None and used.cost <= _ROUNDING
-        return used.model_copy(update={"cost": None}) if nothing_left and not known else used
+        return used.model_copy(update={"cost": None, "unpriced": 0}) if nothing_left and not known else used
 
     @property
     def usage_is_estimated(self) -> bool:
@@ -468,14 +477,15 @@ class Record(_WithTexts):
 
     @property
     def value(self) -> float | None:
-        """Return the mean of all scorers that returned a number; 0 if the subject failed."""
+        """Return the weighted mean of all scorers that returned a number; 0 if the subject failed."""
         return self._value(self.failure)
 
     def _value(self, failure: Failure | None) -> float | None:
         if failure is not None:
             return 0.0 if failure.kind in ("subject", "timeout") else None
-        values = [score.value for score in self.scores if score.value is not None]
-        return sum(values) / len(values) if values else None
+        values = [(score.value, score.weight) for score in self.scores if score.value is not None]
+        total = sum(weight for _, weight in values)
+        return sum(value * weight for value, weight in values) / total if total else None
 
     @property
     def answers(self) -> Answers:

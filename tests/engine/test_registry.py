@@ -121,7 +121,8 @@ def test_a_spec_changes_with_the_source_of_its_function() -> None:
         ),
         (
             ScorerSpec(kind="exact", options={"strip": "perhaps"}),
-            "scorer 'exact': option strip: 'perhaps': has to be true or false. Its options are: ignore_case, strip",
+            "scorer 'exact': option strip: 'perhaps': has to be true or false. Its options are: "
+            "expected, ignore_case, strip",
         ),
         (
             ScorerSpec(kind="command", options={"argv": [], "seconds": 0}),

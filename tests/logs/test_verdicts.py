@@ -68,3 +68,108 @@ def test_options_for_logs_are_refused_for_a_run(bakeoff: Bakeoff, tmp_path: Path
     refused = bakeoff("compare", "latest", str(tmp_path / "a.eval"), "--scorer", "rating")
     assert refused.returncode == 2
     assert "latest is no log of another tool: --scorer, --scale" in refused.stderr
+
+
+def test_each_scorer_of_a_log_is_compared_apart_and_all_are_judged_together(bakeoff: Bakeoff, tmp_path: Path) -> None:
+    first = rated(tmp_path / "a.eval", *"CI" * 10, tone=0.3, polite="C")
+    second = rated(tmp_path / "b.eval", *"CC" * 10, tone=0.3, polite="I")
+    report = compared(bakeoff, str(first), str(second))
+    scores = {
+        pair["part"]: (pair["comparison"]["baseline"], pair["comparison"]["candidate"]) for pair in report["pairs"]
+    }
+    assert scores == {"rating": (0.5, 1.0), "tone": (0.3, 0.3), "polite": (1.0, 0.0)}
+    assert (report["exit_code"], report["together"]) == (1, None), "one got worse; a mean of all is of no use"
+    alone = compared(bakeoff, str(first), str(second), "--scorer", "rating")["pairs"][0]
+    [among] = [pair for pair in report["pairs"] if pair["part"] == "rating"]
+    assert among["ruling"]["p_value"] > alone["ruling"]["p_value"], "Holm's method adjusts for the others"
+    shown = bakeoff("compare", str(first), str(second)).stdout
+    assert "3 scores are in both" in " ".join(shown.split())
+    assert "m · polite" in shown
+
+
+def test_each_scorer_of_a_log_has_a_run_and_a_board_of_its_own(bakeoff: Bakeoff, tmp_path: Path) -> None:
+    log = str(rated(tmp_path / "a.eval", *"CI" * 10, tone=0.3))
+    done = bakeoff("import", log, "--json")
+    assert len(json.loads(done.stdout)["runs"]) == 2, done.stderr
+    for words in ([log], []):
+        board = bakeoff("leaderboard", *words).stdout
+        assert "t · rating, 20 cases" in board
+        assert "t · tone, 20 cases" in board
+        assert "30.0 %" in board
+        assert "50.0 %" in board
+    refused = bakeoff("report", log, "--no-open")
+    assert refused.returncode == 2
+    assert "a.eval has 2 scorers (rating, tone): `bakeoff import` makes a run of each" in refused.stderr
+
+
+def test_a_scorer_that_only_the_baseline_has_leaves_the_gate_undecided(bakeoff: Bakeoff, tmp_path: Path) -> None:
+    first = rated(tmp_path / "a.eval", *"CI" * 10, tone=0.3)
+    done = bakeoff("compare", str(first), str(rated(tmp_path / "b.eval", *"CI" * 10, polite="C")))
+    assert done.returncode == 3
+    assert "subject m · tone: it is gone" in done.stdout
+    none = bakeoff("compare", str(first), str(rated(tmp_path / "c.eval", "C", scorer="x", y="C")))
+    assert none.returncode == 2
+    assert "nothing is in both: the baseline has rating, tone; the candidate x, y" in none.stderr
+    named = bakeoff("compare", str(first), str(first), "--scorer", "ton")
+    assert f"--scorer 'ton': {first} has only rating, tone" in named.stderr
+
+
+def test_cases_that_a_scorer_does_not_judge_are_not_lost(bakeoff: Bakeoff, tmp_path: Path) -> None:
+    samples: list[Any] = [{"scores": {"right": {"value": "C"}}}] * 4 + [{"scores": {"long": {"value": "I"}}}] * 4
+    done = bakeoff("import", str(archive(tmp_path / "a.eval", *samples)), "--scorer", "long")
+    assert "4 cases × 1 subject × 1 round from Inspect: 4 fail" in done.stderr
+
+
+def test_thresholds_that_are_guessed_from_scores_do_not_keep_logs_apart(bakeoff: Bakeoff, tmp_path: Path) -> None:
+    first, second = rated(tmp_path / "a.eval", *[0, 1] * 10), rated(tmp_path / "b.eval", *[0.2, 1] * 10)
+    assert compared(bakeoff, str(first), str(second))["exit_code"] == 0
+
+
+def with_errors(path: Path, values: str, lost: int) -> Path:
+    """Write a log with a case for each letter, the first of which ended with an error."""
+    error = {"error": {"message": "ConnectionError('reset')", "traceback": "", "traceback_ansi": ""}}
+    scored = [{"scores": {"right": {"value": value}}} for value in values]
+    return archive(path, *(error if place < lost else one for place, one in enumerate(scored)))
+
+
+def test_with_many_errors_a_verdict_stands_if_it_is_the_same_whichever_way_they_count(
+    bakeoff: Bakeoff, tmp_path: Path
+) -> None:
+    first = with_errors(tmp_path / "a.eval", "I" * 20 + "C" * 20, lost=4)
+    second = with_errors(tmp_path / "b.eval", "C" * 40, lost=6)
+    done = bakeoff("compare", str(first), str(second))
+    assert done.returncode == 0, done.stdout
+    assert done.stdout.startswith("Gate passed: an improvement is shown")
+    # Against the candidate: 24 of 40 before, 34 after. For it: 20 before, 40 after.
+    assert "counted against the candidate +25.0 points, for it +50.0" in " ".join(done.stdout.split())
+    worse = bakeoff("compare", str(second), str(first))
+    assert worse.returncode == 1
+    assert "a regression is shown" in worse.stdout
+
+
+def test_errors_that_could_decide_leave_the_gate_undecided_with_advice_that_fits_a_log(
+    bakeoff: Bakeoff, tmp_path: Path
+) -> None:
+    first = with_errors(tmp_path / "a.eval", "I" * 12 + "C" * 28, lost=4)
+    second = with_errors(tmp_path / "b.eval", "C" * 40, lost=16)
+    made = bakeoff("import", str(first), str(second), "--json")
+    for sides in ([str(first), str(second)], [Path(run).name for run in json.loads(made.stdout)["runs"]]):
+        done = bakeoff("compare", *sides)
+        assert done.returncode == 3
+        said = " ".join(done.stdout.split())
+        assert "what is missing could decide: with all lost trials counted against the candidate -20.0 points" in said
+        assert "retry them with the tool that wrote the log, and compare its new log" in said
+        assert "resume" not in said
+
+
+def test_a_loss_within_the_margin_is_ruled_out_only_if_the_errors_cannot_change_that(
+    bakeoff: Bakeoff, tmp_path: Path
+) -> None:
+    first, second = (
+        with_errors(tmp_path / name, "C" * 200, lost=lost) for name, lost in (("a.eval", 0), ("b.eval", 12))
+    )
+    rule = ("--gate", "regression", "--undecidable", "fail", "--margin")
+    assert bakeoff("compare", str(first), str(second), *rule, "0.2").returncode == 0
+    undecided = bakeoff("compare", str(first), str(second), *rule, "0.05")
+    assert undecided.returncode == 3
+    assert "what is missing could decide" in undecided.stdout

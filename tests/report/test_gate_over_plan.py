@@ -108,8 +108,8 @@ def test_a_candidate_of_which_half_never_ran_is_undecided(bakeoff: Bakeoff, tmp_
             found.stdout.split()
         )
     forgiven = bakeoff("compare", str(before.path), str(after.path), *REGRESSION, "--allow-undecided", "91")
-    assert forgiven.returncode == 3, "the lost trials could decide"
-    assert "with all lost trials counted as failed" in " ".join(forgiven.stdout.split())
+    assert forgiven.returncode == 3, "what is missing could decide"
+    assert "with all missing trials counted as failed" in " ".join(forgiven.stdout.split())
 
 
 def test_seven_of_60_cases_in_common_are_undecided(bakeoff: Bakeoff, tmp_path: Path) -> None:
@@ -117,7 +117,9 @@ def test_seven_of_60_cases_in_common_are_undecided(bakeoff: Bakeoff, tmp_path: P
     after = run_of(tmp_path / "after", plan_of(7, ["s"]), {"s": passed})
     found = bakeoff("compare", str(before.path), str(after.path), *REGRESSION)
     assert found.returncode == 3, found.stdout
-    assert "53 of the baseline cannot be compared; 0 allowed" in " ".join(found.stdout.split())
+    said = " ".join(found.stdout.split())
+    assert "53 cases of the baseline cannot be compared; 0 allowed" in said
+    assert "no regression is shown" not in said.partition("Exit code")[0]
     assert (
         bakeoff("compare", str(before.path), str(after.path), *REGRESSION, "--allow-undecided", "90%").returncode == 0
     )
@@ -139,7 +141,17 @@ def test_lost_trials_that_could_decide_leave_the_gate_undecided(
     found = bakeoff("compare", str(before.path), str(after.path), *REGRESSION, "--allow-undecided", "2")
     said = " ".join(found.stdout.split())
     assert found.returncode == 3, said
-    assert "the lost trials could decide" in said
+    assert "what is missing could decide" in said
+
+
+def test_a_gate_that_failed_names_the_loss_before_what_is_missing(bakeoff: Bakeoff, tmp_path: Path) -> None:
+    plan = plan_of(30, ["s"])
+    before = run_of(tmp_path / "before", plan, {"s": passed})
+    after = write_run(tmp_path / "after", plan, [record_of(trial, 0.0) for trial in list(plan.trials())[:28]])
+    found = bakeoff("compare", str(before.path), str(after.path), *REGRESSION)
+    assert found.returncode == 1
+    said = " ".join(found.stdout.split())
+    assert said.startswith("Gate failed: a regression is shown; the candidate: 2 of 30 undecided (2 not run)"), said
 
 
 def test_20_suites_that_fall_from_5_of_5_to_1_of_5_fail_the_gate(bakeoff: Bakeoff, tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ lasting objects, and each search through them takes a tenth of a second.
 import gc
 import importlib
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +68,25 @@ def revision_of(function: Callable[..., Any]) -> str:
     except (OSError, TypeError):
         source = ""
     return hashlib.blake2b(source.encode(), digest_size=8).hexdigest()
+
+
+_MAX_SCRIPT_SIZE = 16 * 1024 * 1024
+
+
+def command_revision(argv: Sequence[str], folder: Path) -> str:
+    """Return a hash of the files in a folder that a command names: an edited script counts as another subject."""
+    import hashlib
+
+    from bakeoff._kernel.files import read_file
+
+    hashed, found = hashlib.blake2b(digest_size=8), False
+    for word in argv:
+        with suppress(OSError, ValueError):  # a word that no disk can have as a path
+            path = folder / word
+            if path.is_file() and path.resolve().is_relative_to(folder.resolve()):
+                hashed.update(read_file(path, _MAX_SCRIPT_SIZE))
+                found = True
+    return hashed.hexdigest() if found else ""
 
 
 @contextmanager

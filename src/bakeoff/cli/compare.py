@@ -107,7 +107,7 @@ def run_compare(
     """
 
     from bakeoff.cli.run_plan import show_report
-    from bakeoff.report.compare.comparison import CompareRequest, compare_sources
+    from bakeoff.report.compare.comparison import CompareRequest, compare_parts
     from bakeoff.report.compare.description import describe_comparison
     from bakeoff.report.exports.ci import write_step_outputs
     from bakeoff.report.gates import GateRule
@@ -122,7 +122,7 @@ def run_compare(
         wanted.require_calibrated_judge,
     )
     second = logs.find(wanted.results, wanted.candidate) if wanted.candidate else first
-    report = compare_sources(first, second, request)
+    report = compare_parts(first, second, request)
     described = describe_comparison(report)
     show_report(report.model_dump_json, described, shown_as)
     if wanted.github:
@@ -150,7 +150,7 @@ def run_leaderboard(
     from bakeoff.storage.store_copy import fetch_all
 
     if runs:
-        board = rank_sources([logs.find(results, name) for name in runs])
+        board = rank_sources([source for name in runs for source in logs.find(results, name)])
     else:
         fetch_all(results, say)
         board = rank_results([find_source(results, str(folder.path)) for folder in run_folders(results)])

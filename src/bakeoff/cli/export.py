@@ -50,7 +50,7 @@ def run_import(
     wanted: LogFlags,
     as_json: AsJson = False,
 ) -> None:
-    """Make a run of a log of another tool.
+    """Import another tool's log as a run.
 
     Inspect, Harbor, promptfoo, DeepEval, pydantic-evals and SWE-bench are known. Every command for runs then works on
     it. `compare`, `leaderboard`, `report` and `export` also take a log as it is.
@@ -58,14 +58,14 @@ def run_import(
     Example: bakeoff import logs/task.eval
     """
 
-    from bakeoff.logs.reader import import_log
+    from bakeoff.logs.reader import ForeignLogReader, import_log
     from bakeoff.storage.store_copy import is_store_address
 
     if is_store_address(str(results)):
         raise UsageError(f"--results {results}: logs are imported into a folder on this machine: name one")
-    choices, made = wanted.choices(), []
-    for path in logs:
-        made.append(imported := import_log(path, results, choices))
+    reader, made = ForeignLogReader(wanted.choices()), []
+    for path, each in ((log, each) for log in logs for each in reader.apart(log)):
+        made.append(imported := import_log(path, results, each.choices))
         if not as_json:
             say(f"imported {visible(str(path), 300)}: {_describe_import(imported)}")
             out().file.write(f"{imported.folder.path}\n")

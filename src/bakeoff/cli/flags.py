@@ -121,17 +121,20 @@ class LogFlags(Flags):
         scales, scorers = map(Scale.parse, self.scale or ()), tuple(self.scorer or ())
         return Choices(format=self.format_, scorers=scorers, scales=tuple(scales), threshold=self.threshold)
 
-    def find(self, results: Path, name: str) -> "Source":
-        """Find a run or a log. Raise UsageError if one of these flags is given and it is no log."""
+    def find(self, results: Path, name: str) -> "list[Source]":
+        """Find a run, or the scorers of a log. Raise UsageError if one of these flags is given and it is no log."""
         from bakeoff.logs.reader import Choices, ForeignLogReader
-        from bakeoff.report.readers import Source, find_source, is_log
+        from bakeoff.report.readers import Source, find_source, is_log, known_readers
 
-        if (choices := self.choices()) == Choices():
-            return find_source(results, name)
-        if not is_log(Path(name)):
+        foreign, path = ForeignLogReader(self.choices()), Path(name)
+        if foreign.choices == Choices():
+            source = find_source(results, name, (*known_readers()[:-1], foreign))
+        elif is_log(path):
+            source = Source(path, foreign)
+        else:
             told = f"{name} is no log of another tool"
             raise UsageError(f"{told}: --scorer, --scale, --threshold and --format are for these only: leave them out")
-        return Source(Path(name), ForeignLogReader(choices))
+        return [Source(source.path, each) for each in foreign.apart(path)] if source.reader is foreign else [source]
 
 
 class PlanFlags(Flags):
@@ -165,7 +168,7 @@ class PlanFlags(Flags):
 class SelectionFlags(Flags):
     """Options that choose trials of a plan: those that decide a comparison, or one shard."""
 
-    until_decided: bool = flag(False, "Compare subjects in pairs after every case; run no trial that decides nothing.")
+    until_decided: bool = flag(False, "Compare in pairs after every case; skip trials that cannot change the result.")
     # `applied` says what is wrong with a margin that is out of range.
     margin: float | None = flag(None, "The largest difference that does not matter, such as 0.05.", metavar="SHARE")
     shard: str | None = flag(

@@ -17,7 +17,7 @@ from bakeoff._kernel.text import count_of, part_of, visible
 from bakeoff.engine.run_control import RunControl
 from bakeoff.plan import Plan
 from bakeoff.record import NO_USAGE, Record, Usage
-from bakeoff.report.formatting import cost, duration
+from bakeoff.report.formatting import duration, known_cost
 from bakeoff.verdict import LOST, Verdict
 
 _LINE_SECONDS = 10.0
@@ -74,7 +74,7 @@ class RunProgress:
             reason = visible(longest.reason, 80)
             parts.append(f"{len(delays)} waiting, at most {duration(longest.most_seconds)} ({reason})")
         if self.spent.cost is not None:
-            parts.append(cost(self.spent.cost))
+            parts.append(known_cost(self.spent))
         if (decisions := self.control.decisions) is not None:
             parts.append(f"{part_of(decisions.decided, decisions.pairs, 'pair')} decided")
         if self.done and self.finished < self.total:

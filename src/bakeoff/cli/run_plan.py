@@ -41,7 +41,7 @@ from bakeoff.report.blocks import Report, paragraph
 from bakeoff.report.compare.description import verdict_on
 from bakeoff.report.compare.within_run import describe_comparisons
 from bakeoff.report.exports.ci import CiRun, harmless_in_logs, harmless_json, markdown_of, write_ci_outputs
-from bakeoff.report.formatting import cost
+from bakeoff.report.formatting import cost, money
 from bakeoff.report.gates import GateDecision, GateResult, GateState, decide_gate, undecided
 from bakeoff.report.render.markdown import to_markdown
 from bakeoff.report.render.terminal import print_blocks
@@ -245,9 +245,9 @@ def worst_of(codes: Sequence[int]) -> int:
 
 def print_spending(console: Console, summary: Summary, folder: RunFolder) -> None:
     """Print the total cost if the table shows less, because killed trials have no record."""
-    spent, shown = folder.spent().cost, summary.spent.cost
-    if spent is not None and spent > (shown or 0.0) + 1e-9:
-        console.print(f"total cost: {cost(spent)}, including trials that have no record")
+    spent, shown = folder.spent(), summary.spent.cost
+    if spent.cost is not None and spent.cost > (shown or 0.0) + 1e-9:
+        console.print(f"total cost: {money(spent)}, including trials that have no record")
 
 
 def _command(what: str, run: FinishedRun) -> str:

@@ -9,10 +9,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
 
+from bakeoff._kernel.imports import command_revision, import_target, revision_of
 from bakeoff._kernel.model import first_problem
 from bakeoff.errors import PlanError, UsageError
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec, Trial, describe
@@ -71,7 +73,7 @@ class ResolvedPlan:
         rows: by case id, cases written in Python, with values that need not be JSON.
         source: the `source` of the registry that built it.
         of_cases: by case id, the scorers of cases that have their own.
-        transforms: by the id of a scorer's object, the steps that change an answer before it is scored.
+        rules: by the id of a scorer's object, its spec if that changes answers or scores.
     """
 
     plan: Plan
@@ -82,19 +84,20 @@ class ResolvedPlan:
     rows: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     source: str | None = None
     of_cases: Mapping[str, Mapping[str, Scorer]] = field(default_factory=dict)
-    transforms: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    rules: Mapping[int, ScorerSpec] = field(default_factory=dict)
 
     def scorers_of(self, trial: Trial) -> Mapping[str, Scorer]:
         """Return the scorers of a trial; for `oracle` and `nop`, only those that say something about the case.
 
-        A judge is never asked. `oracle` needs scorers that accept the reference: an expected answer may be only a part
-        of what others look at. `nop` needs them if a judge is left out.
+        A judge is never asked, and nothing is measured. `oracle` needs scorers that accept the reference: an expected
+        answer may be only a part of what others look at. `nop` needs them if a judge is left out.
         """
         case, every = trial.case, self.of_cases.get(trial.case.id, self.scorers)
         if trial.subject.kind not in ("oracle", "nop"):
             return every
-        fixed = {name: one for name, one in every.items() if not isinstance(one, ModelJudge)}
-        if trial.subject.kind == "nop" and len(fixed) == len(every):
+        reading = {name: one for name, one in every.items() if getattr(one, "reads_answers", True)}
+        fixed = {name: one for name, one in reading.items() if not isinstance(one, ModelJudge)}
+        if trial.subject.kind == "nop" and len(fixed) == len(reading):
             return fixed
         known = {name: one for name, one in fixed.items() if isinstance(one, AcceptsReference)}
         return {name: one for name, one in known.items() if one.accepts_reference(case)}
@@ -114,11 +117,33 @@ class ResolvedPlan:
         """Yield the needed resources. The same key may occur several times, but is opened once."""
         for member in self._members():
             yield from needs_of(member).resources
+        if any(isinstance(step, dict) for spec in self.rules.values() for step in spec.transform):
+            from bakeoff.scorers.transforms import workers_of  # most plans have none
+
+            for spec in self.rules.values():
+                yield from workers_of(spec.transform)
 
     def secrets(self) -> dict[str, str]:
         """Return the API keys of subjects and scorers, by the names of their variables."""
         networked = [member for member in self._members() if isinstance(member, NeedsNetwork)]
         return {name: value for member in networked for name, value in member.secrets().items()}
+
+    def server_code(self) -> dict[str, str]:
+        """Return a hash of the local files of each MCP server that subjects and scorers use."""
+        hubs = (getattr(member, "hub", None) for member in self._members())
+        return {name: digest for hub in hubs for name, digest in getattr(hub, "revisions", {}).items()}
+
+    def refuse_changed_code(self, servers: Mapping[str, str]) -> None:
+        """Raise UsageError for functions and scripts other than the plan's, and for servers other than these."""
+        specs: tuple[SubjectSpec | ScorerSpec, ...] = (*self.plan.subjects, *self.plan.every_scorer)
+        now = ((spec, _revision_now(spec)) for spec in specs if spec.revision)
+        changed = [describe(spec) for spec, revision in now if revision not in (None, spec.revision)]
+        changed += [name for name, digest in self.server_code().items() if servers.get(name, digest) != digest]
+        if changed:
+            raise UsageError(
+                f"{', '.join(changed)}: changed since the run began, and the rest would be of another version: "
+                "start a new run, or go back to that version to finish this one"
+            )
 
     def _members(self) -> tuple[Subject | BoundSubject | Scorer, ...]:
         own = {id(scorer): scorer for scorers in self.of_cases.values() for scorer in scorers.values()}
@@ -209,8 +234,16 @@ class Registry:
                 problems += _scoring_problems(own[case.id], [case], plan.subjects)
         if problems:
             raise PlanError(list(dict.fromkeys(problems)))
-        changed = {id(scorers[spec.digest]): spec.transform for spec in plan.every_scorer if spec.transform}
-        return ResolvedPlan(plan, free, bound, judges, self.tools, source=self.source, of_cases=own, transforms=changed)
+        rules = {id(scorers[spec.digest]): spec for spec in plan.every_scorer if spec.has_rules}
+        return ResolvedPlan(plan, free, bound, judges, self.tools, source=self.source, of_cases=own, rules=rules)
+
+
+def _revision_now(spec: SubjectSpec | ScorerSpec) -> str | None:
+    if spec.kind == "function":
+        return revision_of(import_target(str(spec.options["target"]), describe(spec)))
+    if spec.kind == "command" and isinstance(argv := spec.options.get("argv"), list):
+        return command_revision([str(word) for word in argv], Path(str(spec.options.get("folder", ""))))
+    return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,10 +78,13 @@ async def run(
     folder = made_run_folder(options.folder) if options.folder else new_run_folder(options.results, plan.name)
     async with uploaded_beside(folder, options, control):
         with RunJournal(folder, redactor) as journal:
+            if (began := folder.beginning()) and not options.rescore_only:
+                resolved.refuse_changed_code(began.get("servers", {}))
             progress = read_progress(folder, plan, options)
             control.finished_before = progress.finished.count(1)
             control.decisions = None if options.rescore_only else progress.decisions(plan)
-            journal.start(plan, sandbox=control.sandbox, sandbox_wanted=options.sandbox, jobs=options.jobs)
+            facts = {"sandbox": control.sandbox, "sandbox_wanted": options.sandbox, "jobs": options.jobs}
+            journal.start(plan, made_here=True, **facts, servers=resolved.server_code())
             work = _Work(resolved, options, sandbox, control, journal, Budget(options, progress.spent))
             task = work.start(pending_jobs(plan, progress, folder, options))
             control.on_stop(work.cancel)

@@ -34,7 +34,9 @@ class Budget:
     def add(self, usage: Usage) -> None:
         """Count usage against the limits."""
         self.spent += usage
-        self.unpriced = self.unpriced or (usage.cost is None and bool(usage.requests or usage.tokens))
+        self.unpriced = (
+            self.unpriced or usage.unpriced > 0 or (usage.cost is None and bool(usage.requests or usage.tokens))
+        )
 
     def exceeded(self) -> str | None:
         """Return a sentence about the limit that was reached, or None."""

@@ -25,9 +25,10 @@ from bakeoff.engine.registry import ResolvedPlan, needs_of, no_tools
 from bakeoff.engine.run_control import RunControl
 from bakeoff.errors import BudgetError, GraderError, InfraError, SubjectError, SubjectTimeout, TrialError
 from bakeoff.options import RunOptions
-from bakeoff.plan import Case, Trial
+from bakeoff.plan import Case, ScorerSpec, Trial
 from bakeoff.protocols import SCORING, Sandbox, ScoreInput, Scorer, Subject, Task, Tool, Workspace
 from bakeoff.record import NO_USAGE, TRANSFORMED, Failure, Phase, Record, Score, Transcript, Usage
+from bakeoff.verdict import reaches
 
 Result = TypeVar("Result")
 FailureKind = Literal["subject", "timeout", "budget", "infra", "grader"]
@@ -330,9 +331,10 @@ class TrialRunner:
             clock, shown = self._clock(trial, case.limits.score_seconds), given
             if getattr(scorer, "may_ask", hasattr(type(scorer), "needs")):  # only these scorers ask a model
                 shown = replace(given, asking=self._task(trial, tally, tried, judging=clock))
-            # The expected answer, which the oracle gives, is what transforms make of an answer.
-            steps = () if trial.subject.kind == "oracle" else self.resolved.transforms.get(id(scorer), ())
-            scored, outcome = await phase(partial(_score_with, name, scorer, shown, steps), clock, "grader", "grader")
+            spec = self.resolved.rules.get(id(scorer))
+            if spec is not None and trial.subject.kind == "oracle":  # it gives what transforms make of an answer
+                spec = spec.model_copy(update={"transform": ()})
+            scored, outcome = await phase(partial(_score_with, name, scorer, shown, spec), clock, "grader", "grader")
             remarks += (f"scorer {name!r}: {remark}" for remark in outcome.remarks)
             score = scored or Score(name=name, failure=outcome.failure)
             unique = free_name(score.name, {other.name for other in scores}, "{}-{}")
@@ -357,11 +359,11 @@ async def _attempted(subject: Subject, task: Task) -> Transcript:
     return transcript.model_copy(update={"metadata": {**transcript.metadata, SPANS: collected.told()}})
 
 
-async def _score_with(name: str, scorer: Scorer, given: ScoreInput, steps: tuple[str, ...]) -> Score:
-    if steps:
+async def _score_with(name: str, scorer: Scorer, given: ScoreInput, spec: ScorerSpec | None) -> Score:
+    if spec is not None and spec.transform:
         from bakeoff.scorers.transforms import transformed  # most plans have none
 
-        given = transformed(given, steps)
+        given = await transformed(given, spec.transform)
     before = SCORING.set((given, asyncio.get_running_loop()))
     try:
         scored = await call(scorer, given)
@@ -369,8 +371,17 @@ async def _score_with(name: str, scorer: Scorer, given: ScoreInput, steps: tuple
         SCORING.reset(before)
     if isinstance(scored, Score) and scored.name.strip() and getattr(scorer, "keeps_names", False):
         return scored
-    score = as_score(name, scored)
-    return score.model_copy(update={"metadata": {**score.metadata, TRANSFORMED: given.output}}) if steps else score
+    return as_score(name, scored) if spec is None else _by_rules(as_score(name, scored), spec, given)
+
+
+def _by_rules(score: Score, spec: ScorerSpec, given: ScoreInput) -> Score:
+    """Return the score as its spec counts it, with the answer that a transform made."""
+    value, noted = score.value, {TRANSFORMED: given.output} if spec.transform else {}
+    if value is not None and spec.threshold is not None:
+        value = float(reaches(value, spec.threshold))
+    if value is not None and spec.negated:
+        value = 1 - value
+    return score.model_copy(update={"value": value, "weight": spec.weight, "metadata": {**score.metadata, **noted}})
 
 
 def as_score(name: str, scored: Any) -> Score:

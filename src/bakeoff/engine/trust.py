@@ -42,6 +42,8 @@ def _of_spec(spec: SubjectSpec | ScorerSpec) -> Iterator[str]:
     for line in _named({name: value for name, value in spec.options.items() if name not in answers}, anywhere=True):
         quiet = True
         yield line
+    if isinstance(spec, ScorerSpec):
+        yield from (f"code in {language}" for step in spec.transform if isinstance(step, dict) for language in step)
     if spec.kind == "scripted" and isinstance(file := spec.options.get("file"), str):
         yield f"your file: {file}"
     if not quiet:

@@ -309,19 +309,17 @@ async def run_answer(
 ) -> TestRun:
     """Run the tests on an answer, with twins if there are any.
 
-    If the case has a command, it must pass with the unchanged tests, and then our own runner with
-    twins.
+    A command has to pass with the tests as they are, and our own runner with their twins. The command runs last: it
+    shows an answer which forms are true, and the answer could tell that to later runs.
     """
     if reference is None:
         return await run_tests(case, answer, resources)
     confirming = reference.confirming
     if confirming is None:
         return await _run_with_twins(case, reference, answer, resources)
-    run = await run_tests(case, answer, resources)
-    if not run.ok:
-        return run
     own = compare_runs(case, confirming, await _run_with_twins(case, confirming, answer, resources, confirm=True))
-    return run if own.ok else run.model_copy(update={"unconfirmed": own.problem or own.summary()})
+    run = await run_tests(case, answer, resources)
+    return run if own.ok or not run.ok else run.model_copy(update={"unconfirmed": own.problem or own.summary()})
 
 
 async def _run_with_twins(

@@ -33,7 +33,7 @@ from bakeoff.logs.trials import (
     text_of,
 )
 from bakeoff.options import RunOptions
-from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec, Trial
+from bakeoff.plan import IMPORTED, Case, Plan, ScorerSpec, SubjectSpec, Trial
 from bakeoff.record import NO_USAGE, Phase, Record, Score
 from bakeoff.report.readers import Circumstances, Description, Source
 from bakeoff.storage.redaction import Redactor, known_secrets
@@ -90,9 +90,6 @@ _BY_KEYS: dict[str, _Test] = {
 }
 
 
-DOOR = "imported"
-IMPORTED = "imported"
-"""The key in a plan's settings for the `LogSource` of an imported log."""
 _PASS_OR_FAIL = {0.0, 0.5, 1.0}  # 0.5 is partial credit
 _MAX_VALUE_LENGTH = 60  # characters of a value that is not a number
 _HUGE = 1e300  # whole numbers may be too large for a float
@@ -158,7 +155,8 @@ class Choices(FrozenModel):
     def counted(self, trial: LoggedTrial) -> tuple[Score, ...]:
         """Return the scores that count, then the others without values, which are shown but not in any mean."""
         if self.scorers:
-            return tuple(self._scaled(each) for each in (*trial.scores, *trial.asides) if each.name in self.scorers)
+            given = (*trial.scores, *trial.asides)
+            return tuple(self._scaled(score) for score in given if score.name in self.scorers)
         return (*map(self._scaled, trial.scores), *map(_beside, trial.asides))
 
     def _scaled(self, score: Score) -> Score:
@@ -226,7 +224,14 @@ class LogFile:
                 scores = self.choices.counted(trial)
             except UsageError as error:
                 raise UsageError(f"{self.path}: {error}") from error
-            yield trial.model_copy(update={"case": case, "round": round_, "scores": scores, "asides": ()})
+            if scores or trial.failure is not None or not (trial.scores or trial.asides):
+                yield trial.model_copy(update={"case": case, "round": round_, "scores": scores, "asides": ()})
+
+    @cached_property
+    def scorers(self) -> tuple[str, ...]:
+        """Return the names of the scorers that count."""
+        names = {score.name: None for trial in self.log.trials() for score in trial.scores}
+        return self.choices.scorers or tuple(names)
 
     @property
     def plan(self) -> Plan:
@@ -258,11 +263,12 @@ class LogFile:
             if len(values) <= len(_PASS_OR_FAIL):
                 values |= {score.value for score in trial.scores if score.value is not None}
             rounds = max(rounds, (trial.round or 0) + 1)
-        if not cases:
-            raise RunFolderError(f"{self.path} holds no trial: {self.log.tool} logged none")
         for name in self.choices.scorers:
             if self.choices.shown_name(name) not in scorers:
-                raise UsageError(f"--scorer {name!r}: {self.path} has no such scorer; leave it out to see which it has")
+                known = {each.name: None for trial in self.log.trials() for each in (*trial.scores, *trial.asides)}
+                raise UsageError(f"--scorer {name!r}: {self.path} has only {visible(', '.join(known), 300)}")
+        if not cases:
+            raise RunFolderError(f"{self.path} holds no trial: {self.log.tool} logged none")
         unrun = (Case(id=each, prompt="") for each in self.log.planned if each not in cases)
         digest = None
         if self.path.is_file():
@@ -273,13 +279,13 @@ class LogFile:
         usual = 1.0 if values <= _PASS_OR_FAIL and not self.choices.scales else None
         usual = usual if self.log.threshold is None else self.log.threshold
         plan = Plan(
-            name=self.log.name,
+            name=name_of(" · ".join([self.log.name, *self.choices.scorers])),
             cases=(*cases.values(), *{each.id: each for each in unrun}.values()),
             subjects=tuple(subjects.values()),
             scorers=tuple(ScorerSpec(kind=RECORDED, name=name) for name in scorers) or (ScorerSpec(kind=RECORDED),),
             rounds=rounds,
             threshold=usual if self.choices.threshold is None else self.choices.threshold,
-            door=DOOR,
+            door=IMPORTED,
             settings={IMPORTED: source.model_dump(exclude_none=True)},
             sparse=self.log.sparse,
         )
@@ -365,7 +371,7 @@ class ForeignLogReader:
         return f"a log of another tool ({known_formats()})"
 
     def __init__(self, choices: Choices | None = None) -> None:
-        self._choices = choices or Choices()
+        self.choices = choices or Choices()
         self._last: LogFile | None = None  # one path is described, then read
 
     def recognises(self, path: Path) -> bool:
@@ -374,8 +380,18 @@ class ForeignLogReader:
             return detect(path) is not None
         return False
 
+    def apart(self, path: Path) -> "list[ForeignLogReader]":
+        """Return a reader for each scorer of a log, because no tool reports the mean of several scorers."""
+        names = self.open(path).scorers
+        if len(names) < 2:
+            return [self]
+        return [ForeignLogReader(self.choices.model_copy(update={"scorers": (name,)})) for name in names]
+
     def describe(self, path: Path) -> Description:
         file = self.open(path)
+        if (several := file.scorers)[1:]:
+            names = visible(", ".join(several), 300)
+            raise UsageError(f"{path} has {len(several)} scorers ({names}): `bakeoff import` makes a run of each")
         return Description(name=path.name, plan=file.plan, content_known=file.log.content_known)
 
     def circumstances(self, path: Path) -> Circumstances:  # noqa: ARG002 - versions are those of bakeoff
@@ -387,7 +403,7 @@ class ForeignLogReader:
     def open(self, path: Path) -> LogFile:
         """Return the log at a path. Keep the last one, as a path is described and then read."""
         if self._last is None or self._last.path != path:
-            self._last = LogFile(path, self._choices)
+            self._last = LogFile(path, self.choices)
         return self._last
 
 

@@ -76,7 +76,7 @@ class LoggedUsage(LoggedObject):
 
     def usage(self) -> Usage:
         """Return the counts as usage. Counts that are not known are 0; an unknown cost stays unknown."""
-        counts = {name: getattr(self, name) or 0 for name in Usage.model_fields}
+        counts = {name: getattr(self, name, 0) or 0 for name in Usage.model_fields}
         return Usage(**counts | {"cost": self.cost})
 
 

@@ -8,9 +8,11 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 from pydantic import JsonValue
 
+from bakeoff._kernel.imports import command_revision
 from bakeoff._kernel.model import fingerprint
 from bakeoff._kernel.text import near_names
 from bakeoff._kernel.tracing import active_tracing
@@ -37,6 +39,12 @@ class McpHub:
     def key(self) -> str:
         """Return a key of all settings. Subjects with equal settings share the servers."""
         return f"mcp:{fingerprint(self._specs, self._limits)}"
+
+    @property
+    def revisions(self) -> dict[str, str]:
+        """Return a hash of the local files that the command of each server names."""
+        programs = [spec.program for spec in self._specs if spec.command]
+        return {each.label: command_revision(each.argv, each.cwd or Path()) for each in programs}
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator["OpenHub"]:

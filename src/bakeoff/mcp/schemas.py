@@ -331,7 +331,7 @@ def text_changes(before: str, after: str, place: str = "", name: str = "descript
     if not before or not after:
         what = f"it has {'no' if before else 'a'} {name} now"
     else:
-        what = f"its {name} is laid out differently" if same else f"its {name} has other words"
+        what = f"its {name} is laid out differently" if same else f"its {name} changed"
     kind = f"{name}-layout" if same else f"{name}-changed"
     yield SchemaChange(kind, "untold" if same else "told", place, what)
 

@@ -189,7 +189,7 @@ class RateLimiter:
                 lost += seconds + wait
                 most = [limit for limit in (busy.most_tries, policy.most_tries) if limit is not None]
                 if most and tries >= min(most):
-                    raise InfraError(f"{busy} (given up after {_times(tries)})", permanent=True) from busy
+                    raise InfraError(f"{busy} (gave up after {_times(tries)})", permanent=True) from busy
                 if lost > patience:
                     if refused == tries >= _MIN_TRIES and (others := self._smaller_answered_since(began, size)):
                         raise RequestTooLarge(
@@ -198,7 +198,7 @@ class RateLimiter:
                         ) from busy
                     self._gave_up = True
                     raise InfraError(
-                        f"{busy} (given up after {_times(tries)}; the next would have to wait {wait:.3g} s)",
+                        f"{busy} (gave up after {_times(tries)})",
                         retry_after=busy.retry_after,
                         exhausted=True,
                     ) from busy

@@ -124,7 +124,9 @@ def gates_sentence(gates: Sequence[GateResult], shards: ShardsHere | None = None
     missed = [f"{gate.option} {gate.word}" for gate in reversed(others) if not gate.met]
     which = f"{len(missed) + 1} of {len(gates)} gates did not pass" if others else "The gate did not pass"
     also = f"; also {', '.join(missed)}" if missed else ""
-    return f"{which}{alone}: {worst.option} {worst.word}: {visible(worst.sentence, _MAX_SENTENCE)}{also}."
+    return f"{which}{alone}: {worst.option} {worst.word}: {visible(worst.sentence, _MAX_SENTENCE)}{also}.".replace(
+        "….", "…"
+    )
 
 
 def of_shard_alone(shards: ShardsHere | None) -> str:
@@ -240,11 +242,12 @@ def decide_gate(evidence: GateEvidence) -> GateDecision:
     missing, forgiven = _missing(evidence)
     if missing:
         state = GateState.worst((state, GateState.UNDECIDED))
-    said = evidence.sentence or "; ".join(each.sentence for each in decisions)
+    said = evidence.sentence or "; ".join(each.sentence for each in decisions if each.state is state)
     if evidence.sentence and state is GateState.FAILED and evidence.rule.undecidable == "fail":
         said += "; undecidable counts as failed"
     warning = _warning(evidence) if state is GateState.PASSED else ""
-    return GateDecision(state, "; ".join(filter(None, (missing, said, warning, forgiven))), warning)
+    first = (said, missing) if state is GateState.FAILED else (missing, said)
+    return GateDecision(state, "; ".join(filter(None, (*first, warning, forgiven))), warning)
 
 
 def kept_decision(gates: Sequence[GateResult], ledger: Ledger) -> GateDecision:
@@ -282,7 +285,8 @@ def _missing(evidence: GateEvidence) -> tuple[str, str]:
             named += ledger.named
     if evidence.uncompared.cases:
         counts.append((evidence.uncompared.cases, evidence.uncompared.of or most or evidence.uncompared.cases))
-        parts.append(f"{evidence.uncompared.cases:,} of the baseline cannot be compared")
+        lacking = count_of(evidence.uncompared.cases, "case of the baseline", "cases of the baseline")
+        parts.append(f"{lacking} cannot be compared")
         named += evidence.uncompared.named
     if not counts:
         return "", ""
@@ -292,26 +296,24 @@ def _missing(evidence: GateEvidence) -> tuple[str, str]:
     if together and all(allowed.covers(*one) for one in counts):
         return "", words
     shown = "; ".join(visible(name, 200) for name in named[:_MAX_NAMED])
-    return f"{words}{': ' if shown else ''}{shown}{'; …' if len(named) > _MAX_NAMED else ''}", ""
+    return f"{words}{': ' if shown else ''}{shown}{'; and more' if len(named) > _MAX_NAMED else ''}", ""
 
 
 def _decide_comparison(comparison: "Comparison", ruling: "GateJudgement", rule: GateRule) -> GateDecision:
-    from bakeoff.stats.gates import GateVerdict, could_miss
+    from bakeoff.stats.gates import GateVerdict, JudgedPair, could_miss
     from bakeoff.stats.power import cases_to_pass
 
     unpaired = "" if comparison.paired else ", although the cases differ"
     if ruling.refused:
-        lost = comparison.difference is not None
-        way_out = "run `bakeoff resume` to retry the lost trials" if lost else "run it again"
-        return GateDecision(GateState.UNDECIDED, f"{ruling.sentence.removeprefix('refused: ')}; {way_out}")
+        way_out = "; run it again" if comparison.difference is None else ""
+        return GateDecision(GateState.UNDECIDED, f"{ruling.sentence.removeprefix('refused: ')}{way_out}")
     if ruling.verdict is GateVerdict.REGRESSED:
         return GateDecision(GateState.FAILED, f"a regression is shown{unpaired}")
     if ruling.verdict is not GateVerdict.UNDECIDABLE:
         shown = "equivalence" if ruling.verdict is GateVerdict.EQUIVALENT else "an improvement"
         return GateDecision(GateState.PASSED, f"{shown} is shown{unpaired}")
-    inner, margin = comparison.inner, rule.margin
-    if rule.gate == "regression" and margin is not None and inner is not None and inner.low > -margin:
-        # One-sided: only losses matter.
+    margin = rule.margin
+    if rule.gate == "regression" and margin is not None and JudgedPair(comparison, ruling).not_worse_by(margin):
         not_worse = f"not worse by more than {100 * margin:g} points{unpaired}"
         return GateDecision(GateState.PASSED, not_worse)
     if rule.undecidable == "fail":

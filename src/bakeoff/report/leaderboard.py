@@ -232,6 +232,7 @@ def _comparable(runs: Sequence[_Candidate]) -> list[list[_Candidate]]:
         place = Origin(track=origin.track, commit=origin.commit)
         known = all(key.id in likely for key in run.planned)
         way = next(iter(ways[cases])) if len(ways.get(cases, ())) == 1 else ""
+        way = fingerprint(run.judged_by) if run.judged_by else way
         key = cases, None if known else place, way
         groups.setdefault(key, []).append(replace(run, planned=cases, cells=cells))
     return sorted(groups.values(), key=lambda group: -group[-1].updated)
@@ -318,7 +319,7 @@ def _subjects_of(source: Source) -> Iterator[_Candidate]:
             summary=summary,
             cells=cells,
             planned=own,
-            judged_by=judged_by(plan, own, keys) if source.description.content_known else {},
+            judged_by=judged_by(plan, own, keys) if source.description.content_known or plan.is_imported else {},
             judgements=judgements,
             updated=updated.get(spec.name, 0.0),
             model=model if isinstance(model, str) else None,

@@ -71,8 +71,8 @@ class ComparingScorer(ConfigurableScorer):
         return self.expected_of(case) is not None
 
     def accepts_reference(self, case: Case) -> bool:
-        """Return True if an answer equal to the expected one is right."""
-        return case.expected is not None
+        """Return True if the expected output of the case is right: the scorer has none of its own."""
+        return case.expected is not None and self.expected is None
 
     async def __call__(self, given: ScoreInput) -> Score:
         if self.expected is not None:

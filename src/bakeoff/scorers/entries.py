@@ -17,6 +17,9 @@ from bakeoff.scorers.configurable import NAMED_FUNCTION
 from bakeoff.scorers.registry import ScorerKind, scorer_kinds
 from bakeoff.scorers.transforms import FieldPath, Transform
 
+BESIDE_A_KIND = ("name", "transform", "path", "threshold", "weight")
+"""The keys that any scorer in a file may have beside its kind."""
+
 
 class ScorerEntry(FrozenModel):
     """A scorer: a kind, and its options or its main one. A condition of `checks` is a kind of its own."""
@@ -28,6 +31,8 @@ class ScorerEntry(FrozenModel):
     options: JsonValue = None
     transform: Transform = Field(default=(), description="changes the answer for this scorer: JMESPath or Jinja")
     path: FieldPath | None = Field(default=None, description="a JMESPath: the field of a JSON answer to score")
+    threshold: float | None = Field(default=None, ge=0, le=1, description="a score of at least this counts as 1")
+    weight: float = Field(default=1.0, ge=0, description="in the mean of all scores; one with 0 is only shown")
 
     @model_validator(mode="before")
     @classmethod
@@ -36,7 +41,7 @@ class ScorerEntry(FrozenModel):
             return {"kind": value}
         if not isinstance(value, dict):
             return value
-        beside = {name: value[name] for name in ("name", "transform", "path") if name in value}
+        beside = {name: value[name] for name in BESIDE_A_KIND if name in value}
         kinds = [name for name in value if name not in beside]
         if len(kinds) != 1:
             told = f"has {', '.join(map(str, kinds))}" if kinds else "has no kind"
@@ -45,8 +50,9 @@ class ScorerEntry(FrozenModel):
 
     @model_serializer
     def _as_written(self) -> dict[str, JsonValue]:
-        beside: dict[str, JsonValue] = {"name": self.name, "transform": [*self.transform], "path": self.path}
-        return {self.kind: self.options, **{name: value for name, value in beside.items() if value}}
+        beside = {name: getattr(self, name) for name in BESIDE_A_KIND}
+        given = {name: value for name, value in beside.items() if value != type(self).model_fields[name].default}
+        return {self.kind: self.options, **given}
 
 
 ScorerEntries = Annotated[
@@ -92,7 +98,7 @@ class ScorerReader:
         placed: PlacedYaml,
         key: Key,
         *,
-        transform: tuple[str, ...] = (),
+        transform: Transform = (),
         is_data: bool = False,
     ) -> tuple[ScorerSpec, ...]:
         """Return the specs of the scorers at a key: one scorer or a list of them.
@@ -125,7 +131,7 @@ class ScorerReader:
             specs.append(spec)
         return tuple(specs)
 
-    def _spec(self, entry: ScorerEntry, steps: tuple[str, ...], placed: PlacedYaml, place: Key) -> ScorerSpec | None:
+    def _spec(self, entry: ScorerEntry, steps: Transform, placed: PlacedYaml, place: Key) -> ScorerSpec | None:
         known = kinds_for_files().get(entry.kind)
         if known is None:
             self._problems.append(placed.problem(place, _no_such_kind(entry.kind)))
@@ -155,7 +161,13 @@ class ScorerReader:
             target = str(options.get("target"))
             revision = revision_of(import_target(target, "the scorer")) if entry.kind == "function" else ""
             spec = ScorerSpec(
-                kind=entry.kind, name=entry.name, options=spec_options, revision=revision, transform=steps
+                kind=entry.kind,
+                name=entry.name,
+                options=spec_options,
+                revision=revision,
+                transform=steps,
+                threshold=entry.threshold,
+                weight=entry.weight,
             )
             self._build(spec, placed, place)
             return spec
@@ -196,7 +208,7 @@ def scoring_problem(case: Case, scorers: Sequence[Scorer]) -> str | None:
 
 def _code_or_model(entry: ScorerEntry) -> Key:
     """Return the key that names code or a model; empty if there is none."""
-    if entry.kind in ("function", "command"):
+    if entry.kind in ("function", "command", "javascript", "python"):
         return (entry.kind,)
     known = scorer_kinds().get(entry.kind)
     fields = known.load().options_model().model_fields if known else {}

@@ -24,6 +24,7 @@ class Latency(ConfigurableScorer):
 
     max_ms: PositiveFloat
     name: str = "latency"
+    reads_answers: ClassVar[bool] = False
 
     async def __call__(self, given: ScoreInput) -> Score:
         if given.seconds is None:
@@ -37,15 +38,17 @@ class Latency(ConfigurableScorer):
 @scorer("cost", main="max_usd")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost(ConfigurableScorer):
-    """Scores 1 when the attempt cost at most `max_usd`; unscored if the cost is unknown."""
+    """Scores 1 when the attempt cost at most `max_usd`. An unknown cost is a `grader` error: the trial is undecided."""
 
     max_usd: NonNegativeFloat
     name: str = "cost"
+    reads_answers: ClassVar[bool] = False
 
     async def __call__(self, given: ScoreInput) -> Score:
-        cost = given.transcript.usage.cost
-        if cost is None:
-            return self.scored(None, "the cost of the answer is unknown: its usage has no `cost`")
+        usage, cost = given.transcript.usage, given.transcript.usage.cost
+        if cost is None or (usage.unpriced and cost <= self.max_usd):
+            used = f" ({usage.tokens_without_price:,} tokens without a price)" if usage.tokens_without_price else ""
+            raise GraderError(f"the cost of the answer is unknown{used}: give its model a `price`, or its usage a cost")
         reason = f"cost {cost:.4g} USD; at most {self.max_usd:.4g} USD are allowed"
         within = cost <= self.max_usd
         return self.scored(float(within), "" if within else reason, rationale=reason, usd=cost)

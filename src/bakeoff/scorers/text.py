@@ -92,7 +92,7 @@ class Contains(_TextScorer):
 
     def accepts_reference(self, case: Case) -> bool:
         """Return True for a single text: several are parts of an answer."""
-        return case.expected is not None and not isinstance(case.expected, list)
+        return ComparingScorer.accepts_reference(self, case) and not isinstance(case.expected, list)
 
     def _problem(self, wanted: list[Any]) -> str | None:
         if wanted and all(map(self.normal, wanted)):

@@ -303,7 +303,7 @@ class _JsonScorer(ComparingScorer):
 
     def accepts_reference(self, case: Case) -> bool:
         """Return True unless it is a text, which is not JSON where it stands for the whole answer."""
-        return case.expected is not None and not isinstance(case.expected, str)
+        return ComparingScorer.accepts_reference(self, case) and not isinstance(case.expected, str)
 
 
 @scorer("json")

@@ -59,6 +59,7 @@ class Losses:
     trials: int
     lost: int
     to: str = "infrastructure"
+    final: bool = False  # those of a log, which cannot be resumed
 
     @classmethod
     def of(cls, verdicts: Mapping[Verdict, int]) -> Self:
@@ -68,8 +69,8 @@ class Losses:
 
     @classmethod
     def total(cls, arms: Sequence[Self]) -> Self:
-        """Add up the losses of several arms."""
-        return cls(sum(arm.trials for arm in arms), sum(arm.lost for arm in arms), arms[0].to)
+        """Return the losses of several arms together."""
+        return cls(sum(arm.trials for arm in arms), sum(arm.lost for arm in arms), arms[0].to, arms[0].final)
 
     @property
     def share(self) -> float:
@@ -120,10 +121,15 @@ class PairedArms(NamedTuple):
     lost: tuple[Mapping[CaseKey, int], Mapping[CaseKey, int]] = ({}, {})
     losses: tuple[Losses, Losses] | None = None
 
-    def filled(self, score: float) -> Self:
-        """Return the arms with this score for every lost round."""
+    @property
+    def final(self) -> bool:
+        """Tell whether nothing that was lost can be run again."""
+        return self.losses is not None and all(arm.final for arm in self.losses)
+
+    def filled(self, scores: tuple[float, float]) -> Self:
+        """Return the arms as if every lost round before and after had these scores."""
         found = []
-        for cells, lost in zip((self.before, self.after), self.lost, strict=True):
+        for cells, lost, score in zip((self.before, self.after), self.lost, scores, strict=True):
             full = dict(cells)
             for key, rounds in lost.items():
                 count = min(rounds, _MAX_FILLED)
@@ -139,12 +145,18 @@ class JudgedPair(NamedTuple):
     comparison: Comparison
     ruling: GateJudgement
 
+    def not_worse_by(self, margin: float | None) -> bool:
+        """Tell whether a loss of more than the margin is ruled out; one-sided, because only losses matter."""
+        inner = self.comparison.inner
+        return margin is not None and inner is not None and inner.low > -margin
+
 
 def judge_pairs(
     pairs: Mapping[str, PairedArms],
     *,
     margin: float | None = None,
     compared: Callable[[str, float], Comparison] | None = None,
+    together: bool = True,
 ) -> dict[str, JudgedPair]:
     """Judge the suites or subjects of a gate, each alone and, if there are several, all together.
 
@@ -155,15 +167,17 @@ def judge_pairs(
     Technometrics 24, 1982). It overrides a loss on exactly these cases, because users do not mind a
     difference within the margin.
 
-    If rounds were lost, the verdict must hold both if all had failed and if all had passed.
+    Where rounds were lost, the verdict must be the same if all of them had failed and if all had passed. Where they
+    cannot be run again, it must be the same if all of them had been for one arm, and for the other.
 
     Args:
         pairs: the arms of each suite or subject.
         margin: differences within ±margin are equivalent.
-        compared: makes comparisons by other means than the scores, and then decides alone.
+        compared: makes a comparison at a level by other means than the scores, which then decide alone.
+        together: whether scores of different pairs mean the same, so that they can be judged together.
     """
     by_scores = compared is None
-    whole = dict(pairs) | ({TOGETHER: _together(pairs)} if len(pairs) > 1 and by_scores else {})
+    whole = dict(pairs) | ({TOGETHER: _together(pairs)} if len(pairs) > 1 and by_scores and together else {})
     make = compared or (lambda key, level: compare(whole[key].before, whole[key].after, level=level))
     # With several pairs, they share half of the level; the test of all together has the other half.
     share = 2 if TOGETHER in whole else 1
@@ -177,7 +191,7 @@ def judge_pairs(
         ruling = judge(one, margin=margin, losses=whole[name].losses, p_value=adjusted.get(name))
         judged[name] = JudgedPair(one, _with_claim(ruling, within.get(name)))
     if by_scores and any(rounds for one in pairs.values() for arm in one.lost for rounds in arm.values()):
-        return _unless_losses_decide(pairs, judged, margin)
+        return _unless_losses_decide(pairs, judged, margin, together=together)
     return judged
 
 
@@ -229,18 +243,26 @@ def _together(pairs: Mapping[str, PairedArms]) -> PairedArms:
 
 
 def _unless_losses_decide(
-    pairs: Mapping[str, PairedArms], judged: dict[str, JudgedPair], margin: float | None
+    pairs: Mapping[str, PairedArms], judged: dict[str, JudgedPair], margin: float | None, *, together: bool
 ) -> dict[str, JudgedPair]:
-    """Refuse verdicts that would change if all lost rounds had failed, or all had passed."""
-    bounds = [judge_pairs({name: one.filled(score) for name, one in pairs.items()}, margin=margin) for score in (0, 1)]
+    """Refuse verdicts that would change if the lost rounds had ended otherwise."""
+    ways, way_out = ((0, 0), (1, 1)), "resume the run first (`bakeoff resume`)"
+    how = "with all missing trials counted as failed {} points, as passed {}"
+    if all(one.final for one in pairs.values()):
+        ways, way_out = ((1, 0), (0, 1)), "retry them with the tool that wrote the log, and compare its new log"
+        how = "with all lost trials counted against the candidate {} points, for it {}"
+    filled = ({name: one.filled(way) for name, one in pairs.items()} for way in ways)
+    bounds = [judge_pairs(each, margin=margin, together=together) for each in filled]
     for name, (compared, ruling) in judged.items():
         ends = [bound[name] for bound in bounds]
-        low, high = (f"{100 * (end.comparison.difference or 0.0):+.1f}" for end in ends)
-        said = f"with all lost trials counted as failed {low} points, as passed {high}"
-        if ruling.refused or all(end.ruling.verdict is ruling.verdict for end in ends):
+        said = how.format(*(f"{100 * (end.comparison.difference or 0.0):+.1f}" for end in ends))
+        if (
+            ruling.refused
+            or len({(each.ruling.verdict, each.not_worse_by(margin)) for each in (judged[name], *ends)}) == 1
+        ):
             found = ruling.model_copy(update={"sentence": f"{ruling.sentence}; {said}"})
         else:
-            sentence = f"refused: the lost trials could decide: {said}; resume the run first"
+            sentence = f"refused: what is missing could decide: {said}; {way_out}"
             found = GateJudgement.undecidable(sentence, refused=True)
         judged[name] = JudgedPair(compared, found)
     return judged
@@ -256,20 +278,22 @@ def new_failures(before: Cells, after: Cells) -> tuple[str, ...]:
 
 
 def refusal_of(baseline: Losses, candidate: Losses) -> str | None:
-    """Return why these losses forbid a verdict; None if they do not.
+    """Return the reason why these losses forbid a verdict; None if they do not, or are counted both ways instead.
 
     The limits are 5 % of an arm, and a difference of more than 1 point with p < 0.05 by Fisher's
     exact test, since the arms then did not lose the same kind of trial.
     """
+    if baseline.final and candidate.final:
+        return None
     for name, arm in (("baseline", baseline), ("candidate", candidate)):
         if arm.share > MAX_LOST:
             limit = f"more than {100 * MAX_LOST:g} %"
-            return f"refused: the {name} lost {arm} to {arm.to}, {limit}: resume the run first"
+            return f"refused: the {name} lost {arm} to {arm.to}, {limit}: resume the run first (`bakeoff resume`)"
     if are_unequal(baseline, candidate):
         return (
             f"refused: the baseline lost {baseline} to {baseline.to}, the candidate {candidate} to {candidate.to}, "
             f"more unequal than chance (Fisher's exact test, p = {chance_of_losses(baseline, candidate):.2g}): "
-            "resume both runs first"
+            "resume both runs first (`bakeoff resume`)"
         )
     return None
 

@@ -145,9 +145,8 @@ def too_few(units: int, name: str = "cases", *, alpha: float = ALPHA) -> str | N
         return f"{single}: use more {name}, at least {fewest}"
     least = min(1.0, 2 * 0.5**units)
     return (
-        f"{units} {name} show no difference short of a complete reversal, however many rounds: "
-        f"their p-value is never below {least:.3g}; "
-        f"use more {name}, at least {fewest}"
+        f"{units} {name} cannot show a difference on {name} like these, except a complete reversal, however many "
+        f"rounds: their p-value is never below {least:.3g}; use more {name}, at least {fewest}"
     )
 
 

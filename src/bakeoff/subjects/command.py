@@ -1,6 +1,5 @@
 """Run a program of the user as a subject. It gets the prompt, and its output is the answer."""
 
-import hashlib
 import os
 import shutil
 from collections.abc import Mapping, Sequence
@@ -13,7 +12,7 @@ from typing import Literal, Self
 from pydantic import Field
 
 from bakeoff._kernel.environment import filled, read_environment, variables_in
-from bakeoff._kernel.files import read_file, with_home
+from bakeoff._kernel.files import with_home
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.threads import call
 from bakeoff.errors import InfraError, SubjectError, SubjectTimeout, TrialError, UsageError
@@ -32,7 +31,6 @@ from bakeoff.storage.redaction import secrets_in
 PROMPT = "{prompt}"
 """Stands for the prompt in the arguments."""
 
-_MAX_SCRIPT_SIZE = 16 * 1024 * 1024
 _MAX_WORD_LENGTH = 131_000  # bytes; Linux starts no program with an argument of 128 KiB
 _LAST_WORDS = 2000
 _NOT_FOUND = 127
@@ -194,16 +192,3 @@ def _near_program(name: str, folders: Sequence[str]) -> str:
             names.update(path.name for path in Path(folder).iterdir())
     near = get_close_matches(name, sorted(names - {name}), n=1, cutoff=0.75)
     return f"did you mean {near[0]!r}?" if near else "install it, or write its whole path"
-
-
-def command_revision(argv: Sequence[str], folder: Path) -> str:
-    """Return a hash of the files in a command, so that an edited script is another subject."""
-    hashed = hashlib.blake2b(digest_size=8)
-    found = False
-    for word in argv:
-        with suppress(OSError, ValueError):  # not a valid path
-            path = folder / word
-            if path.is_file() and path.resolve().is_relative_to(folder.resolve()):
-                hashed.update(read_file(path, _MAX_SCRIPT_SIZE))
-                found = True
-    return hashed.hexdigest() if found else ""

@@ -122,6 +122,6 @@ def test_the_rest_of_a_run_is_never_of_another_version(tmp_path: Path, bakeoff: 
     script.write_text("print('no')\n")
     changed = bakeoff("resume", "latest", "--no-open")
     assert changed.returncode == 2
-    assert "subject 's' (command) has changed since the run began" in changed.stderr
+    assert "subject 's' (command): changed since the run began" in changed.stderr
     script.write_text("print('yes')\n")
     assert bakeoff("resume", "latest", "--no-open").returncode == 1

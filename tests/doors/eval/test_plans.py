@@ -282,3 +282,58 @@ def test_functions_lie_beside_the_file_wherever_the_command_is_typed(here: Path,
     (here / "sub" / "bakeoff.yaml").write_text(f"{subject}\n{cases}\n")
     done = bakeoff("eval", "sub", "--no-open")
     assert (done.returncode, "up scored 100.0 %" in done.stdout) == (0, True), done.stderr
+
+
+CODE = """\
+subjects: [{name: right, scripted: '{"n": 3}'}, {name: wrong, scripted: "three"}]
+cases: [{input: x, vars: {most: 9}}]
+scorers:
+  - python: len(output) < context["vars"]["most"]
+  - javascript: |
+      const said = JSON.parse(output)
+      return {pass: said.n === 3, score: 0.5, reason: 'not 3'}
+  - {exact: 4, transform: {javascript: "JSON.parse(output).n + 1"}, name: field}
+  - {python: "{'pass': True, 'score': 0.2}", name: graded, threshold: 0.1}
+"""
+
+
+def test_code_in_a_file_judges_answers_in_one_process_of_each_language(here: Path, bakeoff: Bakeoff):
+    (here / "bakeoff.yaml").write_text(CODE)
+    done = bakeoff("eval", "--json", "--no-open")
+    scores = {one["subject"]: one["score"] for one in json.loads(done.stdout)["summary"]["subjects"]}
+    assert scores == {"right": 1.0, "wrong": 0.0}, done.stderr
+    told = next(here.glob("results/runs/*/journal.jsonl")).read_text("utf-8")
+    assert "the transform `JSON.parse(output).n + 1` fails: SyntaxError" in told
+    assert "the code raised SyntaxError" in told
+
+
+@pytest.mark.parametrize(
+    ("scorer", "told"),
+    [
+        ({"javascript": "1 +"}, "`1 +` cannot be run: SyntaxError"),
+        ({"python": "file://nowhere.py"}, "cannot be run: FileNotFoundError"),
+        ({"python": "'yes'"}, "returned 'yes': return a boolean, a number or {pass, score}"),
+        ({"python": "sys.exit(3)"}, "its process ended without an answer"),
+    ],
+)
+def test_code_that_cannot_judge_is_no_failure_of_the_subject(
+    scorer: dict[str, str], told: str, here: Path, bakeoff: Bakeoff
+):
+    suite = {"subjects": [{"scripted": "a"}], "cases": ["x"], "scorers": [scorer]}
+    (here / "bakeoff.yaml").write_text(json.dumps(suite))
+    done = bakeoff("eval", "--json", "--no-open")
+    assert (done.returncode, json.loads(done.stdout)["outcome"]) == (3, "incomplete"), done.stderr
+    assert told in next(here.glob("results/runs/*/journal.jsonl")).read_text("utf-8")
+
+
+def test_a_weight_counts_in_the_mean_and_a_threshold_makes_a_score_pass(here: Path, bakeoff: Bakeoff):
+    scorers = [
+        {"contains": ["a", "b"], "threshold": 0.5, "weight": 3},
+        {"contains": "z", "name": "other"},
+        {"contains": "y", "name": "shown", "weight": 0},
+    ]
+    suite = {"subjects": [{"scripted": "a"}], "cases": ["x"], "scorers": scorers, "threshold": 0.75}
+    (here / "bakeoff.yaml").write_text(json.dumps(suite))
+    done = bakeoff("eval", "--json", "--no-open")
+    [subject] = json.loads(done.stdout)["summary"]["subjects"]
+    assert (done.returncode, subject["score"]) == (0, 0.75)

@@ -515,7 +515,7 @@ test_goes = describe_eval("goes", data=rows(*range(5)), task=lambda text: f"<{te
     assert project.run("--eval-baseline=before.json").result.ret == 0
     seen = project.run("--eval-baseline=before.json", "-k", "test_stays")
     assert seen.result.ret == 1
-    assert "--eval-baseline UNDECIDED: 5 of the baseline cannot be compared; 0 allowed" in seen.text
+    assert "--eval-baseline UNDECIDED: 5 cases of the baseline cannot be compared; 0 allowed" in seen.text
 
 
 LOGGING = """

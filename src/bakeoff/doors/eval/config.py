@@ -19,7 +19,7 @@ from bakeoff.models.prompt_templates import PromptTemplate
 from bakeoff.plan import ScorerSpec, SubjectSpec
 from bakeoff.protocols import Scorer
 from bakeoff.scorers.checks import CONDITIONS, WITHOUT_VALUE
-from bakeoff.scorers.entries import ScorerEntries, ScorerEntry, kinds_for_files
+from bakeoff.scorers.entries import BESIDE_A_KIND, ScorerEntries, ScorerEntry, kinds_for_files
 from bakeoff.scorers.transforms import Transform
 
 CONFIG_NAME = "bakeoff.yaml"
@@ -342,7 +342,7 @@ def config_schema() -> dict[str, Any]:
 def scorer_shape() -> dict[str, Any]:
     """Return the JSON Schema of a scorer: a kind, or a kind with its options."""
     beside = ScorerEntry.model_json_schema(mode="validation")["properties"]
-    properties: dict[str, Any] = {name: beside[name] for name in ("name", "transform", "path")}
+    properties: dict[str, Any] = {name: beside[name] for name in BESIDE_A_KIND}
     kinds = kinds_for_files()
     for kind, known in kinds.items():
         fields = _field_shapes(known.load().options_model())
@@ -354,7 +354,7 @@ def scorer_shape() -> dict[str, Any]:
             alone = f"alone: `{known.main}`"
             properties[kind] = {"anyOf": [options, {"not": {"type": "object"}}], "description": alone}
     properties |= {kind: {"description": "a condition of `checks`"} for kind in CONDITIONS if kind not in kinds}
-    one = [{"required": [kind]} for kind in properties if kind not in beside]
+    one = [{"required": [kind]} for kind in properties if kind not in BESIDE_A_KIND]
     whole = {"type": "object", "properties": properties, "additionalProperties": False, "oneOf": one}
     return {"title": "Scorer", "anyOf": [{"enum": [*kinds, *WITHOUT_VALUE]}, whole]}
 

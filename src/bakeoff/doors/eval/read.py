@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import JsonValue, ValidationError
 
 from bakeoff._kernel.files import with_home
-from bakeoff._kernel.imports import import_target, revision_of
+from bakeoff._kernel.imports import command_revision, import_target, revision_of
 from bakeoff._kernel.text import free_name, near_names
 from bakeoff._kernel.yaml import ConfigError, Key, PlacedYaml, gathered
 from bakeoff.doors.data_files import read_text
@@ -48,7 +48,8 @@ from bakeoff.models.prompt_templates import PromptTemplate, TemplateProblem
 from bakeoff.models.providers import known_model_name, known_providers, parse_model_name
 from bakeoff.plan import ScorerSpec, SubjectSpec
 from bakeoff.scorers.entries import ScorerReader
-from bakeoff.subjects.command import CommandSubject, command_revision
+from bakeoff.scorers.transforms import Transform
+from bakeoff.subjects.command import CommandSubject
 from bakeoff.subjects.controls import ScriptedSubject
 
 _OF_A_ROW = (*OF_A_CASE, "tags")
@@ -87,7 +88,7 @@ class _SuiteReader:
         self.problems = list(problems)
         self.sources: list[Path] = []
         models = [entry.model for entry in config.subjects if entry.model is not None]
-        self._specs: dict[tuple[str, ...], tuple[ScorerSpec, ...]] = {}
+        self._specs: dict[str, tuple[ScorerSpec, ...]] = {}
         self.scorers = ScorerReader(config.judge, models, self.problems)
 
     def suite(self) -> PromptSuite:
@@ -121,19 +122,22 @@ class _SuiteReader:
             sources=(placed.file, *self.sources),
         )
 
-    def _of_file(self, transform: tuple[str, ...]) -> tuple[ScorerSpec, ...]:
+    def _of_file(self, transform: Transform) -> tuple[ScorerSpec, ...]:
         """Return the scorers of the file for answers that a transform changes."""
-        if transform not in self._specs:
-            self._specs[transform] = self.scorers.read(
-                self.config.scorers, self.placed, ("scorers",), transform=transform
-            )
-        return self._specs[transform]
+        key = repr(transform)
+        if key not in self._specs:
+            specs = self.scorers.read(self.config.scorers, self.placed, ("scorers",), transform=transform)
+            self._specs[key] = specs
+        return self._specs[key]
 
     def _own(
         self, entry: CaseEntry, placed: PlacedYaml, key: Key, *, is_data: bool = False
     ) -> tuple[ScorerSpec, ...] | None:
         """Return the scorers of a case with scorers or a transform of its own; None for any other case."""
         transform = self.config.transform if entry.transform is None else entry.transform
+        if is_data and not all(isinstance(step, str) for step in entry.transform or ()):
+            why = "names code, which a row of data must not: write this transform into bakeoff.yaml"
+            self.problems.append(placed.problem((*key[:-1], "transform"), why))
         if entry.scorers is not None:
             return self.scorers.read(entry.scorers, placed, key, transform=transform, is_data=is_data)
         return None if entry.transform is None else self._of_file(transform)
@@ -281,9 +285,10 @@ class _SuiteReader:
         except ConfigError as error:
             self.problems.append(error.problems[0])
             return PromptCase(row.where)
-        has_scorers = entry.scorers is not None
-        # Rows of a function are made by code of the user's own.
-        own = self._own(entry, placed() if has_scorers else self.placed, ("scorers",), is_data=source.function is None)
+        own = None
+        if entry.scorers is not None or entry.transform is not None:
+            is_data = source.function is None  # rows of a function are made by code of the user's own
+            own = self._own(entry, placed(), ("scorers",), is_data=is_data)
         return _case(entry, row.where, own, _tags(source))
 
 

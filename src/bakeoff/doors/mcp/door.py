@@ -108,7 +108,7 @@ class McpDoor(Door):
         outcome, added = written.outcome, written.report.bakeoff
         blocks = [
             *sections.rate_tables(outcome),
-            paragraph(f"{sections.verdict_sentence(outcome, run.plan.rounds)}: {outcome.state}"),
+            paragraph(f"{outcome.state.capitalize()}: {sections.verdict_sentence(outcome, run.plan.rounds)}."),
             *map(paragraph, pass_k_notes(run.summary)),
             *sections.reasons(outcome),
             *(sections.coverage_blocks(added.coverage) if added.coverage is not None else ()),

@@ -217,7 +217,7 @@ def cycle_blocks(selection: Selection, outcome: CallOutcome, rounds: int) -> Ite
             titles = columns("case", "model", "asked because", "before>", "now>")
             yield Table(titles, tuple(rows), "Cells that were asked", text_rows=_MAX_ROWS)
     yield from reasons(outcome)
-    yield paragraph(f"{verdict_sentence(outcome, rounds)}: {outcome.state}")
+    yield paragraph(f"{outcome.state.capitalize()}: {verdict_sentence(outcome, rounds)}.")
     yield paragraph(_counts(selection, outcome))
 
 

@@ -6,7 +6,7 @@ RunPair    both sides, with the cases and scores that can be compared
 
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Annotated, Self, TypeVar
 
@@ -131,7 +131,8 @@ class Arm:
         whose = {Verdict.INFRA: "infrastructure", Verdict.GRADER: "graders"}
         counts = {words: lost for verdict, words in whose.items() if (lost := self.summary.verdicts.get(verdict))}
         lost = sum(counts.values())
-        return Losses(trials=self.summary.scored + lost, lost=lost, to=" and ".join(counts) or "infrastructure")
+        to = " and ".join(counts) or "infrastructure"
+        return Losses(trials=self.summary.scored + lost, lost=lost, to=to, final=self.plan.is_imported)
 
 
 def read_arm(source: Source, subject: str) -> Arm:
@@ -276,7 +277,7 @@ def judged_by(
         names = (f"{scorer.name or scorer.kind} ({scorer.digest[:8]})" for scorer in plan.scorers)
     return {
         "scorers": ", ".join([*sorted(names), *([f"by case ({fingerprint(own)[:8]})"] if own else [])]),
-        "threshold": str(plan.threshold) if len(rules) < len(chosen) else "",
+        "threshold": str(plan.threshold) if len(rules) < len(chosen) and not plan.is_imported else "",
         "rule of cases": _rules_in_words(rules) + (f", {count_of(plan.rounds, 'round')}" if over_rounds else ""),
     }
 
@@ -296,6 +297,8 @@ def _rules_in_words(rules: Mapping[str, PassRule]) -> str:
 class RunPair:
     old: Arm
     new: Arm
+    part: str = ""  # the scorer or log, if several are compared
+    gone: dict[str, int] = field(default_factory=dict)  # cases of subjects and parts that the candidate lacks
 
     @property
     def content_known(self) -> bool:
@@ -314,17 +317,22 @@ class RunPair:
 
     @property
     def judged_differently(self) -> tuple[Mismatch, ...]:
-        """Return the differences between the sides that make the scores of shared cases incomparable."""
+        """Return the differences between the sides that make the scores of shared cases incomparable.
+
+        The threshold of a log is guessed from its scores, and changes nothing about them.
+        """
+        imported = self.old.plan.is_imported or self.new.plan.is_imported
         if not self.content_known:
             thresholds = [str(arm.plan.threshold) for arm in (self.old, self.new)]
-            return (Mismatch("threshold", *thresholds),) if thresholds[0] != thresholds[1] else ()
+            return (Mismatch("threshold", *thresholds),) if thresholds[0] != thresholds[1] and not imported else ()
         sides = (self.old, self.new)
         both = {*self.old.keys.values()} & {*self.new.keys.values()}
         names: list[set[str] | None] = [None, None]
         if self.old.plan.sparse and self.new.plan.sparse:  # no scorer is known of a task that failed
             names = [*self._scorers(both)]
         was, now = (judged_by(arm.plan, both, arm.keys, each) for arm, each in zip(sides, names, strict=True))
-        return tuple(Mismatch(name, was[name] or None, now[name] or None) for name in was if was[name] != now[name])
+        different = [name for name in was if was[name] != now[name] and not (imported and name == "threshold")]
+        return tuple(Mismatch(name, was[name] or None, now[name] or None) for name in different)
 
     def _scorers(self, both: Iterable[CaseKey]) -> tuple[set[str], set[str]]:
         """Return the scorers of both sides for one case, if possible one where they differ.

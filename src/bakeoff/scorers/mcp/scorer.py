@@ -197,10 +197,15 @@ class McpCalls(ConfigurableScorer):
     suite: SuiteParts | None = field(default=None, repr=False)  # added by the door of `bakeoff mcp`
 
     @property
+    def hub(self) -> "McpHub | None":
+        """Return the servers that execute calls, if any."""
+        return self.suite.hub if self.suite is not None else None
+
+    @property
     def needs(self) -> Needs:
         if self.suite is None:
             return Needs()
-        shared = (self.suite.hub,) if self.suite.hub is not None and self.scope == "run" else ()
+        shared = (self.hub,) if self.hub is not None and self.scope == "run" else ()
         asked = [each for each in self.suite.graders.values() if not each.only_recordings]
         return Needs(resources=(*shared, *{access.key: access for each in asked for access in each.accesses}.values()))
 
@@ -284,7 +289,7 @@ class McpCalls(ConfigurableScorer):
             if expected.execute is False:
                 return []
             return executed_by_agent(given.transcript.tool_calls, reply.calls)
-        hub, refused = self.suite.hub if self.suite is not None else None, self._rules.refused(expected)
+        hub, refused = self.hub, self._rules.refused(expected)
         wanted = self.execute or expected.results is not None or expected.grading is not None
         if expected.execute is not None:
             wanted = expected.execute

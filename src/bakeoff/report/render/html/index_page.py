@@ -24,7 +24,7 @@ from bakeoff._version import __version__
 from bakeoff.errors import BakeoffError
 from bakeoff.plan import Plan
 from bakeoff.report.blocks import Column, IndexColumn, Section, Table, TextBlock, mark_of
-from bakeoff.report.formatting import cost, percent
+from bakeoff.report.formatting import known_cost, percent
 from bakeoff.report.leaderboard import NothingToRank, describe_leaderboard, rank_results
 from bakeoff.report.output_files import PUBLIC, replace_file
 from bakeoff.report.readers import Circumstances, RunFolderReader, Source, circumstances_at, is_log, known_readers
@@ -371,7 +371,7 @@ def run_overviews(results: Path) -> list[dict[str, Any]]:
                 "scored": f"{sum(subject.scored for subject in summary.subjects)}/{summary.planned}",
                 "subjects": len(summary.subjects),
                 "best": percent(best),
-                "cost": cost(summary.spent.cost),
+                "cost": known_cost(summary.spent),
                 "history": history[-_MAX_HISTORY:],
             }
         )

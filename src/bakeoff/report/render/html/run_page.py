@@ -16,7 +16,7 @@ from bakeoff._kernel.files import PRIVATE
 from bakeoff._kernel.text import count_of, visible
 from bakeoff.models.prices import MILLION, Price, format_cost, format_mtok_cost
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
-from bakeoff.record import Answers, Record
+from bakeoff.record import NO_USAGE, Answers, Record
 from bakeoff.report.answer import answer
 from bakeoff.report.blocks import (
     Block,
@@ -43,7 +43,7 @@ from bakeoff.report.compare.within_run import (
     treatment_section,
     useful_tags,
 )
-from bakeoff.report.formatting import UNKNOWN, cost, duration, sentence, shown, token_count, utc
+from bakeoff.report.formatting import UNKNOWN, cost, duration, known_cost, paid_tile, sentence, shown, token_count, utc
 from bakeoff.report.gates import GATE_TONES
 from bakeoff.report.judges.calibration import calibration_table
 from bakeoff.report.readers import CONCLUSION, Source
@@ -146,7 +146,7 @@ def _cost_row(subject: SubjectSummary, bill: Bill) -> tuple[Value, ...]:
     saved = f"{'−' if saving < 0 else ''}{format_cost(abs(saving))}{share}"
     return (
         name_datum(subject),
-        Datum(cost(spent.cost, estimated=guessed), sort=spent.cost, tone="strong"),
+        Datum(known_cost(spent, estimated=guessed), sort=spent.cost, tone="strong"),
         Datum(cost(subject.cost_per_trial, estimated=guessed), sort=subject.cost_per_trial),
         *(Datum(token_count(used, estimated=guessed), sort=used) for used in tokens),
         Datum(cost(bill.total if priced else None), sort=bill.total),
@@ -535,15 +535,16 @@ def _tiles(run: RunData) -> list[tuple[str, str, str]]:
     known = [time for time in times if isinstance(time, int | float)]
     took = duration(max(known) - min(known)) if len(known) > 1 else ""
     started = known[0] if known else run.first_started
-    spent, guessed = run.summary.spent, any(subject.estimated for subject in run.summary.subjects)
-    tokens, at = token_count(spent.tokens, estimated=guessed), utc(started) if isfinite(started) else None
+    spent, judging = sum((subject.spent for subject in subjects), NO_USAGE), run.summary.judging
+    at = utc(started) if isfinite(started) else None
     passed = "–" if not run.plan.thresholds else f"{sum(subject.passed for subject in judged):,}"
     return [
         ("Passed", passed, f"of {of_judged:,} {'judged' if run.summary.own_rules else 'scored'}{controls}"),
         ("Scored", f"{scored:,}", f"of {run.summary.planned:,} planned"),
         ("Lost", f"{lost.total():,}", ", ".join(f"{count:,} {verdict}" for verdict, count in lost.items())),
         ("Not run", f"{missing:,}", ""),
-        ("Spent", cost(spent.cost, estimated=guessed), f"{tokens} tokens" if spent.tokens else ""),
+        paid_tile("Spent", spent, estimated=any(subject.estimated for subject in subjects)),
+        *([paid_tile("Judges", judging)] if judging != NO_USAGE else []),
         ("Started", f"{at:%Y-%m-%d}" if at else "–", ", ".join(filter(None, (f"{at:%H:%M} UTC" if at else "", took)))),
     ]
 
