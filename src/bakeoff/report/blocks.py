@@ -305,6 +305,7 @@ class DoorParts:
     first: tuple[Section, ...] = ()
     after: tuple[Section, ...] = ()
     gate: str = ""  # passed, failed or undecided; it is the badge instead of the state of the run
+    answers: bool = False  # the page shows the answers in the cells of its matrix, and not the scores alone
 
 
 @dataclass(frozen=True, slots=True)
