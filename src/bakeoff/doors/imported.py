@@ -34,4 +34,4 @@ class ImportedDoor(Door):
             ("Log", visible(source.file)),
             *([("SHA-256", visible(source.sha256))] if source.sha256 else []),
         ]
-        return DoorParts(after=(Section("imported", "Imported from", (Facts(tuple(pairs)),)),))
+        return DoorParts(after=(Section("imported", "Imported from", (Facts(tuple(pairs)),)),), answers=True)

@@ -305,6 +305,7 @@ class DoorParts:
     first: tuple[Section, ...] = ()
     after: tuple[Section, ...] = ()
     gate: str = ""  # passed, failed or undecided; replaces the state of the run in the badge
+    answers: bool = False  # the page shows the answers in the cells of its matrix, and not the scores alone
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,8 @@ class EvalDoor(Door):
 
         settings, records = settings_of(run.plan), run.folder.latest_records(run.plan) if run.folder else ()
         prompts = prompt_section(run.plan, settings, run.summary, run.cells.__getitem__, records)
-        return DoorParts(after=tuple(section for section in (prompts, left_out_section(settings)) if section))
+        after = tuple(section for section in (prompts, left_out_section(settings)) if section)
+        return DoorParts(after=after, answers=True)
 
     def finish(self, run: FinishedRun) -> DoorResults:
         """Show prompts × subjects if there are several prompts."""

@@ -183,13 +183,13 @@ def test_a_trial_shows_what_was_expected_unless_it_is_hidden(chromium: Chromium,
 def test_markdown_is_rendered_and_nothing_in_it_acts(chromium: Chromium, page_of_talks: Path) -> None:
     async def look(page: Page) -> tuple[dict[str, int], list[str], str, str, bool]:
         await open_trial(page, page_of_talks, "#t=0")
-        text = page.locator("#trial-body .markdown").first
+        text = page.locator("#trial-body > :not(.asked) .markdown").first
         parts = ("strong", "em", "ol > li", "table td", "pre .word", "blockquote", "img", "script")
         counts = {part: await text.locator(part).count() for part in parts}
         links = await text.locator("a").evaluate_all("all => all.map(one => one.href)")
         rendered = await text.inner_text()
-        await page.locator("#trial-body .prose button").first.click()
-        source = await page.locator("#trial-body .prose pre:visible").first.inner_text()
+        await page.locator("#trial-body > :not(.asked) .prose button").first.click()
+        source = await page.locator("#trial-body > :not(.asked) .prose pre:visible").first.inner_text()
         return counts, links, rendered, source, await page.evaluate("'__pwned' in window")
 
     counts, links, rendered, source, pwned = chromium(look)  # fails if anything is asked of the network

@@ -48,6 +48,8 @@ def case_detail(case: Case) -> Json:
         prompt=shown(case.prompt),
         expected=None if hidden else as_text(case.expected),
         expected_hidden=hidden and case.expected is not None,
+        # Variables may hold what graders look for.
+        variables={} if hidden else {visible(name, NAME): as_text(value) for name, value in case.variables.items()},
         files={visible(name, NAME): shown(text) for name, text in case.files.items()},
         hidden=[visible(name, NAME) for name in (*case.hidden, *case.reference)],
         tags={visible(key, NAME): visible(value, NAME) for key, value in case.tags.items()},

@@ -48,7 +48,7 @@ _MAX_TITLE_LENGTH = 300
 _MAX_NOTE_LENGTH = 140  # of a line below a table
 PageKind = Literal["run", "index", "label", "sections"]
 _SCRIPTS: dict[PageKind, tuple[str, ...]] = {
-    "run": ("markdown.js", "trial.js", "beside.js", "trials.js", "run.js"),
+    "run": ("markdown.js", "trial.js", "beside.js", "trials.js", "answers.js", "run.js"),
     "index": ("index.js",),
     "label": ("label.js",),
     "sections": ("sections.js",),

@@ -15,7 +15,7 @@ from pydantic import JsonValue
 from bakeoff._kernel.files import PRIVATE
 from bakeoff._kernel.text import count_of, visible
 from bakeoff.models.prices import MILLION, Price, format_cost, format_mtok_cost
-from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
+from bakeoff.plan import PROMPT_TAG, Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import NO_USAGE, Answers, Record
 from bakeoff.report.answer import answer
 from bakeoff.report.blocks import (
@@ -443,11 +443,16 @@ def _trials(run: RunData, trials: TrialTable, places: list[tuple[int, int]]) -> 
     plan = run.plan
     controls = {one.subject: one.control for one in run.summary.subjects}
     tags = {tag: place for place, tag in enumerate(useful_tags(plan))}  # to filter by; cases name their places
+    prompts = list(dict.fromkeys(case.tags[PROMPT_TAG] for case in plan.cases if case.name != case.id))
+    prompted = plan.cases if len(prompts) > 1 and all(case.name != case.id for case in plan.cases) else ()
     return {
         "subjects": [visible(spec.name, NAME) for spec in plan.subjects],
         "marks": [mark_of(spec.name, control=controls[spec.name]) for spec in plan.subjects],
         "best_first": _subject_order(run),
         "cases": [visible(case.id, NAME) for case in plan.cases],
+        "prompts": [visible(prompt, NAME) for prompt in prompts] if prompted else [],
+        "case_names": [visible(case.name, NAME) for case in prompted],
+        "case_prompt": [prompts.index(case.tags[PROMPT_TAG]) for case in prompted],
         "rounds": plan.rounds,
         "verdicts": VERDICTS,
         "answer_kinds": ANSWERS,
@@ -488,12 +493,13 @@ def _content(run: RunData, trials: TrialTable, of_door: DoorParts) -> dict[str, 
         "tiles": _tiles(run),
         "before": before,
         "after": after,
-        "matrix": _matrix(run, trials),
+        "answers": of_door.answers,
+        "matrix": None if of_door.answers else _matrix(run, trials),
         "left_out": trials.what_is_listed(),
         "settings": settings(run),
         "menu": [
             *menu(before),
-            {"id": "matrix", "title": "Cases"},
+            {"id": "matrix", "title": "Answers" if of_door.answers else "Cases"},
             *menu(after),
             {"id": "trials", "title": "Trials"},
             {"id": "settings", "title": "Settings"},

@@ -81,19 +81,18 @@ const WHOLE = 150; // as many rows as this are simply all there
 const PRINTED = 500;
 const PHONE = matchMedia("(max-width: 40rem)");
 
-/** A table that draws only the rows in sight. Columns: {title, align, help, cell(row), sort(row), head}. */
+/** A table that draws only the rows in sight. Columns: {title, align, help, cell(row), sort(row), head, heading, beside}. */
 class WindowedTable {
   constructor(host, columns, caption, tableClass = "") {
-    this.columns = columns;
     this.given = this.rows = [];
     this.drawn = new Map();
     this.sorted = null;
     this.body = h("tbody");
-    this.above = h("tr", { class: "gap", "aria-hidden": "true" }, h("td", { colspan: columns.length }));
-    this.below = h("tr", { class: "gap", "aria-hidden": "true" }, h("td", { colspan: columns.length }));
-    this.heads = columns.map((column) => this.head(column));
+    [this.above, this.below] = [0, 1].map(() => h("tr", { class: "gap", "aria-hidden": "true" }, h("td")));
+    this.headRow = h("tr");
+    this.useColumns(columns);
     this.cards = tableClass !== "matrix"; // on a phone
-    this.table = h("table", { class: tableClass || "cards" }, h("caption", {}, caption), h("thead", {}, h("tr", {}, this.heads)), this.body);
+    this.table = h("table", { class: tableClass || "cards" }, h("caption", {}, caption), h("thead", {}, this.headRow), this.body);
     this.window = h("div", { class: "window", role: "region", "aria-label": `${caption}, table`, tabindex: "0" }, this.table);
     host.replaceChildren(this.window);
     this.window.addEventListener("scroll", () => this.later(), { passive: true });
@@ -102,10 +101,18 @@ class WindowedTable {
     addEventListener("beforeprint", () => this.draw(PRINTED));
     addEventListener("afterprint", () => this.draw());
   }
+  useColumns(columns) {
+    this.columns = columns;
+    this.heads = columns.map((column) => this.head(column));
+    this.headRow.replaceChildren(...this.heads);
+    for (const gap of [this.above, this.below]) gap.firstChild.colSpan = columns.length || 1;
+    if (this.sorted) this.sorted = columns.find((column) => (column.name ?? column.title) === (this.sorted.name ?? this.sorted.title)) ?? null;
+    columns.forEach((column, place) => markSorted(this.heads[place], column === this.sorted, this.descending));
+  }
   head(column) {
-    const title = [column.mark && subjectMark(column.mark), column.track && trackEnds(), column.title];
+    const title = [column.mark && subjectMark(column.mark), column.track && trackEnds(), column.heading ?? column.title];
     const button = column.sort && h("button", { type: "button", class: "sort", onclick: () => sortBy(this, column) }, title);
-    return h("th", { scope: "col", class: column.align || "start", title: column.help }, button || title);
+    return h("th", { scope: "col", class: column.align || "start", title: column.help }, button || title, column.beside);
   }
   /** Show the rows in this order; without a column, in the order in which they were given. */
   orderBy(column, descending) {

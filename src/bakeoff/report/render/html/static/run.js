@@ -89,9 +89,10 @@ function setUpMatrix(run) {
 }
 
 class TrialSheet {
-  constructor(run, list) {
+  constructor(run, list, answers) {
     this.run = run;
     this.table = list.table;
+    this.answers = answers;
     this.dialog = byId("trial");
     byId("trial-close").addEventListener("click", () => this.dialog.close());
     byId("trial-previous").addEventListener("click", () => this.step(-1));
@@ -120,8 +121,10 @@ class TrialSheet {
     const opener = this.opener?.isConnected ? this.opener : document.querySelector(`a[href="${this.opener?.getAttribute?.("href")}"]`);
     opener?.focus({ preventScroll: true });
   }
+  /** The trials to step through: those of a column of answers, or those of the list. */
+  get rows() { return this.walk ?? this.table.rows; }
   step(by) {
-    const rows = this.table.rows;
+    const rows = this.rows;
     const place = rows.indexOf(this.run.rowOf.get(this.trial));
     const next = rows[place < 0 ? 0 : Math.min(rows.length - 1, Math.max(0, place + by))];
     if (next !== undefined) writePlace({ t: String(this.run.trial[next]), with: null }, false);
@@ -131,12 +134,12 @@ class TrialSheet {
     const run = this.run, row = run.rowOf.get(trial), fresh = this.trial !== trial || this.other !== other;
     this.trial = trial;
     this.other = other;
-    if (!this.dialog.open) { this.opener = document.activeElement; this.dialog.showModal(); }
-    const place = this.table.rows.indexOf(row);
+    if (!this.dialog.open) { this.opener = document.activeElement; this.walk = this.answers?.walkFrom(this.opener, trial); this.dialog.showModal(); }
+    const place = this.rows.indexOf(row);
     byId("trial-title").textContent = run.cases[run.caseOf(trial)];
     byId("trial-sub").replaceChildren(...this.subtitle(trial, row));
     byId("trial-previous").disabled = place <= 0;
-    byId("trial-next").disabled = place < 0 || place >= this.table.rows.length - 1;
+    byId("trial-next").disabled = place < 0 || place >= this.rows.length - 1;
     this.offerOthers(trial, other);
     this.dialog.classList.toggle("two", other !== undefined);
     const body = byId("trial-body");
@@ -195,7 +198,8 @@ class TrialSheet {
 /** Gives a function that takes in new data. */
 async function setUpRun() {
   const run = new Run(await chunk("trials"));
-  const list = new TrialList(run), refreshMatrix = setUpMatrix(run), sheet = new TrialSheet(run, list);
+  const list = new TrialList(run), answers = byId("answer-filters") && new AnswerMatrix(run);
+  const refreshMatrix = answers ? () => answers.refresh() : setUpMatrix(run), sheet = new TrialSheet(run, list, answers);
   document.documentElement.dataset.ready = "yes";
   return async () => {
     run.take(await chunk("trials"));

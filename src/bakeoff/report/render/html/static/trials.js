@@ -49,7 +49,7 @@ class TrialList {
     this.found = new Map(); // what was said, by row, of the trials that match by that alone
     this.table = new WindowedTable(byId("trial-table"), trialColumns(run, this.found), "Trials");
     this.form = byId("trial-filters");
-    this.tags = new Map(); // a select by the name of the tags
+    this.tags = new TagFilters(byId("tag-filters"));
     this.form.addEventListener("input", (event) => this.changed(event.target.type !== "search"));
     this.form.addEventListener("submit", (event) => event.preventDefault());
     this.refresh();
@@ -61,23 +61,12 @@ class TrialList {
     const { run } = this, { subject, verdict } = this.form.elements;
     addOptions(subject, run.subjects);
     addOptions(verdict, run.verdicts.filter((_, place) => run.verdict.includes(place)));
-    run.tags.slice().forEach((tag, place) => this.addTag(tag, place));
+    this.tags.take(run.tags);
     const last = (row) => Number(run.isControl(run.subjectOf(run.trial[row]))); // controls only test the cases
     this.all = run.trial.map((_, row) => row).sort((one, other) => last(one) - last(other) || rank(run.outcome(one)) - rank(run.outcome(other)) || one - other);
     this.words = run.trial.map((trial, row) => `${run.cases[run.caseOf(trial)]} ${run.why[row]}`.toLowerCase());
     this.searched = this.asked = null;
     this.table.staying(() => this.follow());
-  }
-  addTag(tag, place) {
-    const at = tag.indexOf("="), key = at > 0 ? tag.slice(0, at) : "", value = at > 0 ? tag.slice(at + 1) : tag;
-    if (!this.tags.has(key)) {
-      if (this.tags.size >= MOST_TAG_FILTERS) return;
-      const select = h("select", { "data-tag": key }, h("option", { value: "" }, "all"));
-      this.tags.set(key, select);
-      byId("tag-filters").append(h("label", {}, key || "Tag", select));
-    }
-    const select = this.tags.get(key);
-    if (![...select.options].some((option) => option.value === tag)) select.append(h("option", { value: tag, "data-place": place }, value));
   }
   /** Set the fields to what the address says. */
   follow() {
@@ -89,20 +78,19 @@ class TrialList {
     subject.value = placeNow.get("subject") ?? "";
     verdict.value = placeNow.get("outcome") ?? "";
     for (const select of [subject, verdict]) if (select.selectedIndex < 0) select.value = "";
-    for (const select of this.tags.values()) select.value = [...select.options].find((option) => option.value && wanted.includes(option.value))?.value ?? "";
+    this.tags.values = wanted;
     this.filter();
   }
   changed(push) {
     const { text, subject, verdict } = this.form.elements;
-    const tag = [...this.tags.values()].map((select) => select.value).filter(Boolean);
-    writePlace({ q: text.value.trim(), subject: subject.value, outcome: verdict.value, tag }, push);
+    writePlace({ q: text.value.trim(), subject: subject.value, outcome: verdict.value, tag: this.tags.values }, push);
     this.filter();
   }
   filter() {
     const { run } = this, { text, subject, verdict } = this.form.elements;
     const wanted = text.value.trim().toLowerCase();
     const subjectAt = run.subjects.indexOf(subject.value), verdictAt = run.verdicts.indexOf(verdict.value);
-    const tags = [...this.tags.values()].filter((select) => select.value).map((select) => Number(select.selectedOptions[0].dataset.place));
+    const tags = this.tags.places;
     this.candidates = this.all.filter((row) =>
       (verdictAt < 0 || run.verdict[row] === verdictAt) &&
       (subjectAt < 0 || run.subjectOf(run.trial[row]) === subjectAt) &&
@@ -122,31 +110,62 @@ class TrialList {
     const { run } = this;
     byId("trial-count").textContent = `${count(shown)} of ${countOf(this.all.length, `${run.left_out ? "listed" : "recorded"} trial`)}${more}`;
   }
-  /** Look into every chunk of records. One that does not contain the letters is not parsed. */
   async search(wanted) {
     const { run } = this, mine = (this.searching = Symbol(wanted)), found = new Map();
-    const letters = JSON.stringify(wanted).slice(1, -1), chunks = [...new Set(run.chunk)].sort((one, other) => one - other);
-    const rows = Map.groupBy(run.trial.map((_, row) => row), (row) => run.chunk[row]);
-    let told = performance.now();
-    for (const [place, at] of chunks.entries()) {
-      const text = await chunkText(`records-${at}`);
-      if (this.searching !== mine) return; // something else is looked for now
-      if (text.toLowerCase().includes(letters)) {
-        const details = JSON.parse(text);
-        for (const row of rows.get(at)) {
-          const match = this.words[row].includes(wanted) ? undefined : matchIn(details[run.place[row]], wanted);
-          if (match !== undefined) found.set(row, match);
-        }
-      }
-      if (performance.now() - told > 250) { told = performance.now(); this.tell(this.table.rows.length, `, ${Math.round((100 * place) / chunks.length)} % of what was said searched…`); }
-    }
+    const records = run.trial.map((_, row) => ({ at: run.chunk[row], place: run.place[row], row }));
+    const visit = ({ row }, detail) => {
+      const match = this.words[row].includes(wanted) ? undefined : matchIn(detail, wanted);
+      if (match !== undefined) found.set(row, match);
+    };
+    const tell = (share) => this.tell(this.table.rows.length, `, ${Math.round(100 * share)} % of what was said searched…`);
+    if (!(await searchChunks("records", records, wanted, () => this.searching === mine, visit, tell))) return;
     this.searched = wanted;
     this.found.clear();
     for (const [row, match] of found) this.found.set(row, match);
     this.show(wanted);
   }
 }
-function addOptions(select, values) {
+
+/** Visit the items of chunks; a chunk that does not contain the letters is not parsed. False: no longer wanted. */
+async function searchChunks(prefix, items, wanted, alive, visit, tell) {
+  const letters = JSON.stringify(wanted).slice(1, -1), groups = [...Map.groupBy(items, (item) => item.at)].sort(([one], [other]) => one - other);
+  let told = performance.now();
+  for (const [place, [at, some]] of groups.entries()) {
+    const text = await chunkText(`${prefix}-${at}`);
+    if (!alive()) return false;
+    if (text.toLowerCase().includes(letters)) {
+      const details = JSON.parse(text);
+      for (const item of some) visit(item, details[item.place]);
+    }
+    if (tell && performance.now() - told > 250) { told = performance.now(); tell(place / groups.length); }
+  }
+  return true;
+}
+
+/** A select for each kind of tag. */
+class TagFilters {
+  constructor(host) { this.host = host; this.selects = new Map(); }
+  /** Offer these tags, each at its place in the list of all tags; null is not offered. */
+  take(tags) { tags.forEach((tag, place) => { if (tag !== null) this.add(tag, place); }); }
+  add(tag, place) {
+    const at = tag.indexOf("="), key = at > 0 ? tag.slice(0, at) : "", value = at > 0 ? tag.slice(at + 1) : tag;
+    if (!this.selects.has(key)) {
+      if (this.selects.size >= MOST_TAG_FILTERS) return;
+      const select = h("select", { "data-tag": key }, h("option", { value: "" }, "all"));
+      this.selects.set(key, select);
+      this.host.append(h("label", {}, key || "Tag", select));
+    }
+    const select = this.selects.get(key);
+    if (![...select.options].some((option) => option.value === tag)) select.append(h("option", { value: tag, "data-place": place }, value));
+  }
+  get chosen() { return [...this.selects.values()].filter((select) => select.value); }
+  get values() { return this.chosen.map((select) => select.value); }
+  set values(wanted) {
+    for (const select of this.selects.values()) select.value = [...select.options].find((option) => option.value && wanted.includes(option.value))?.value ?? "";
+  }
+  get places() { return this.chosen.map((select) => Number(select.selectedOptions[0].dataset.place)); }
+}
+function addOptions(select, values, names = values) {
   const known = new Set([...select.options].map((option) => option.value));
-  for (const value of values) if (!known.has(value)) select.append(h("option", { value }, value));
+  values.forEach((value, place) => { if (!known.has(value)) select.append(h("option", { value }, names[place])); });
 }
