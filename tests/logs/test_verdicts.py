@@ -189,7 +189,7 @@ def test_two_prompts_of_promptfoo_are_compared_case_by_case(bakeoff: Bakeoff, tm
     second = promptfoo_log(tmp_path / "b.jsonl", "Please name it.", success=False, failureReason=1)
     [pair] = compared(bakeoff, str(first), str(second))["pairs"]
     assert (pair["comparison"]["paired"], pair["comparison"]["losses"]) == (True, 3)
-    assert {"field": "prompt", "baseline": "Name it.", "candidate": "Please name it."} in pair["mismatches"]
+    assert ["prompt", "Name it.", "Please name it."] in pair["mismatches"]
 
 
 def test_tests_of_promptfoo_with_equal_variables_and_other_assertions_are_different_cases(
