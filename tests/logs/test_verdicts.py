@@ -158,7 +158,7 @@ def test_errors_that_could_decide_leave_the_gate_undecided_with_advice_that_fits
         done = bakeoff("compare", *sides)
         assert done.returncode == 3
         said = " ".join(done.stdout.split())
-        assert "the lost trials could decide: with all lost trials counted against the candidate -20.0 points" in said
+        assert "what is missing could decide: with all lost trials counted against the candidate -20.0 points" in said
         assert "retry them with the tool that wrote the log, and compare its new log" in said
         assert "resume" not in said
 
@@ -173,7 +173,7 @@ def test_a_loss_within_the_margin_is_ruled_out_only_if_the_errors_cannot_change_
     assert bakeoff("compare", str(first), str(second), *rule, "0.2").returncode == 0
     undecided = bakeoff("compare", str(first), str(second), *rule, "0.05")
     assert undecided.returncode == 3
-    assert "the lost trials could decide" in undecided.stdout
+    assert "what is missing could decide" in undecided.stdout
 
 
 def promptfoo_log(path: Path, prompt: str, **changes: Any) -> Path:

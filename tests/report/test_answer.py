@@ -34,7 +34,7 @@ def tally_of(plan: Plan, scores: Scores, costs: dict[str, float] | None = None) 
 
 def told(plan: Plan, scores: Scores, costs: dict[str, float] | None = None) -> str:
     tally = tally_of(plan, scores, costs)
-    return answer(tally.summary(), tally.cells)
+    return answer(plan, tally.summary(), tally.cells)
 
 
 def under(count: int) -> Callable[[int], float]:
@@ -71,7 +71,7 @@ def test_cases_that_controls_show_to_be_broken_are_named() -> None:
     plan = plan_of(6, ["a", "oracle", "nop"])
     names = [case.id for case in plan.cases]
     sentence = told(plan, {"a": under(6), "oracle": under(5), "nop": under(2)})
-    assert f"`oracle` has the answers and fails 1 case ({names[5]}): broken." in sentence
+    assert f"The reference answer fails 1 case ({names[5]}): check `expected` and the scorers." in sentence
     assert f"`nop` does nothing and passes 2 cases ({names[0]}, {names[1]}): nothing is measured there." in sentence
     assert "oracle" not in told(plan, {"a": under(3), "oracle": under(6), "nop": under(0)})
 
@@ -82,7 +82,7 @@ def test_a_case_whose_reference_fails_tests_is_said_to_be_unfit() -> None:
     score = Score(name="suite", value=1 / 6, metadata=metadata)
     sound, unfit = plan.trials()
     tally = tallied(plan, [record_of(sound), record_of(unfit, scores=(score,))])
-    sentence = answer(tally.summary(), tally.cells)
+    sentence = answer(plan, tally.summary(), tally.cells)
     assert sentence.endswith(" 1 case is unfit, as the reference fails tests: case-1 (2 of 6).")
 
 
@@ -110,7 +110,7 @@ def told_of(passed: dict[str, tuple[range, set[int]]]) -> str:
         if numbers[trial.case.id] in passed[trial.subject.name][0]
     ]
     tally = tallied(plan, records)
-    return answer(tally.summary(), tally.cells)
+    return answer(plan, tally.summary(), tally.cells)
 
 
 def test_a_leader_is_not_said_to_be_better_than_a_subject_that_it_is_not_told_apart_from() -> None:
@@ -127,17 +127,81 @@ def test_the_cases_that_both_have_decide_whatever_the_others_make_of_the_scores(
     assert sentence.startswith("b is better than a (+25.0 points over the 40 cases that both have, p = 0.002).")
 
 
+def prompted(cases: int, prompts: list[str], subjects: list[str]) -> Plan:
+    """A plan in which each case is tried with each prompt, as `bakeoff eval` makes it."""
+    made = [
+        Case(id=f"c{n} · {name}", prompt="?", tags={"cluster": f"c{n}", "prompt": name})
+        for n in range(cases)
+        for name in prompts
+    ]
+    return plan_of(0, subjects, case_list=tuple(made))
+
+
+def told_by_prompt(plan: Plan, passed: Callable[[str, str], int]) -> str:
+    """Answer where each prompt and subject passes as many of the first cases as `passed` returns."""
+
+    def record(place: int) -> Record:
+        trial = plan.trial(place)
+        number = int(trial.case.name.removeprefix("c"))
+        first = 0 if trial.subject.kind == "nop" else passed(trial.case.tags["prompt"], trial.subject.name)
+        return record_of(trial, float(number < first))
+
+    tally = tallied(plan, map(record, range(plan.size)))
+    return answer(plan, tally.summary(), tally.cells)
+
+
+def test_the_clearest_of_several_factors_comes_first() -> None:
+    plan = prompted(30, ["short", "detailed"], ["gpt-x", "mini", "nop"])
+    sentence = told_by_prompt(plan, lambda prompt, subject: 15 + 12 * (prompt == "detailed") + (subject == "mini"))
+    assert sentence == (
+        "The prompt 'detailed' is better than 'short' by 40.0 points (91.7 % and 51.7 %, p = 0.0032); mini and gpt-x: "
+        "no clear winner (73.3 % and 70.0 %, p = 0.5; a difference of up to 14.4 points could have been missed)."
+    )
+    swapped = told_by_prompt(plan, lambda prompt, subject: 15 + (prompt == "detailed") + 12 * (subject == "mini"))
+    assert swapped.startswith("mini is better than gpt-x by 40.0 points (91.7 % and 51.7 %, p = 0.0032); the prompts ")
+
+
+def test_several_prompts_of_one_subject_are_compared() -> None:
+    sentence = told_by_prompt(prompted(30, ["a", "b"], ["mine"]), lambda prompt, _: 10 + 15 * (prompt == "b"))
+    assert sentence == "The prompt 'b' is better than 'a' by 50.0 points (83.3 % and 33.3 %, p = 0.00013)."
+    three = prompted(40, ["a", "b", "c"], ["mine"])
+    best = told_by_prompt(three, lambda prompt, _: {"a": 5, "b": 20, "c": 38}[prompt])
+    assert best == "The prompt 'c' is better than both others by 45.0 to 82.5 points (p ≤ 5.3e-05)."
+    tied = told_by_prompt(three, lambda prompt, _: {"a": 5, "b": 35, "c": 36}[prompt])
+    assert tied.startswith("The prompt 'c' is better than 'a' by 77.5 points (90.0 % and 12.5 %, p = ")
+    assert tied.endswith("); the prompts 'c' (90.0 %) and 'b' (87.5 %): no clear winner.")
+    alike = told_by_prompt(three, lambda prompt, _: 20 + (prompt == "b"))
+    assert alike == "The prompts 'b' (52.5 %), 'a' (50.0 %) and 'c' (50.0 %): no clear winner."
+    assert "cannot be compared: they share too few cases" in told_by_prompt(
+        prompted(1, ["a", "b"], ["mine"]), lambda prompt, _: prompt == "a"
+    )
+
+
+def test_a_treatment_is_tested_over_all_subjects_that_have_it() -> None:
+    plan = plan_of(30, ["opus", "sonnet"])
+    treated = [
+        spec.model_copy(update={"name": f"{spec.name} with notes", "base": spec.name, "treatment": "notes"})
+        for spec in plan.subjects
+    ]
+    plan = plan.with_changes(subjects=(*plan.subjects, *treated))
+    helps = {"opus": under(10), "sonnet": under(11), "opus with notes": under(28), "sonnet with notes": under(28)}
+    assert told(plan, helps).startswith("The treatment 'notes' is better than none by 58.3 points (93.3 % and 35.0 %, ")
+    hurts = {**helps, "opus with notes": under(0), "sonnet with notes": under(0)}
+    assert told(plan, hurts).startswith("The treatment 'notes' is worse than none by 35.0 points (35.0 % and 0.0 %, ")
+
+
 def decided(*pairs: tuple[str, str, SequentialDecision], margin: float | None = None) -> str:
     """The sentence of a run until decided whose pairs were decided like this."""
     names = sorted({name for first, second, _ in pairs for name in (first, second)})
-    tally = tally_of(plan_of(20, names), {name: under(10 + place) for place, name in enumerate(names)})
+    plan = plan_of(20, names)
+    tally = tally_of(plan, {name: under(10 + place) for place, name in enumerate(names)})
     found = [
         PairDecision(first=first, second=second, decision=one, cases=20, difference=None, interval=None)
         for first, second, one in pairs
     ]
     numbers = {"trials_planned": 60, "trials_saved": 0, "trials_left": 0, "cost_saved": None}
     compared = Comparisons(alpha=0.05, margin=margin, pairs=tuple(found), **numbers)
-    return answer(tally.summary().model_copy(update={"comparisons": compared}), tally.cells)
+    return answer(plan, tally.summary().model_copy(update={"comparisons": compared}), tally.cells)
 
 
 def test_a_run_until_decided_is_answered_by_its_own_comparisons() -> None:
@@ -180,8 +244,10 @@ def test_one_subject_controls_and_nothing_have_their_own_sentences() -> None:
     assert told(plan_of(20, ["a", "oracle"]), {"a": under(10), "oracle": under(20)}).startswith("a scored 50.0 % (")
     controls = told(plan_of(5, ["oracle", "nop"]), {"oracle": under(5), "nop": under(0)})
     assert controls == "Only controls ran, which test the cases: oracle 100.0 %, nop 0.0 %."
-    empty = tallied(plan_of(5, ["a"]), [])
-    assert answer(empty.summary(), empty.cells) == "Nothing has been run yet. 5 of 5 trials have no score: 5 not run."
+    plan = plan_of(5, ["a"])
+    empty = tallied(plan, [])
+    sentence = answer(plan, empty.summary(), empty.cells)
+    assert sentence == "Nothing has been run yet. 5 of 5 trials have no score: 5 not run."
 
 
 def lost_record(plan: Plan, place: int, message: str) -> Record:
@@ -194,7 +260,7 @@ def test_what_is_missing_is_said_with_the_most_frequent_reason() -> None:
     plan = plan_of(6, ["a"])
     failed = [lost_record(plan, 0, "gone."), lost_record(plan, 1, "gone."), lost_record(plan, 2, "busy")]
     tally = tallied(plan, [*failed, record_of(plan.trial(3), 1.0), record_of(plan.trial(4), 1.0)])
-    sentence = answer(tally.summary(), tally.cells)
+    sentence = answer(plan, tally.summary(), tally.cells)
     assert sentence.startswith("a scored 100.0 % (")
     assert sentence.endswith("4 of 6 trials have no score: 3 lost to infra (gone in 2 of them), 1 not run.")
 
@@ -220,7 +286,7 @@ def test_lost_controls_are_not_missed_and_decide_nothing() -> None:
     plan = plan_of(2, ["a", "nop"])
     records = [record_of(plan.trial(place), 1.0) for place in (0, 2)] + [lost_record(plan, 1, "gone")]
     tally = tallied(plan, records)
-    assert "no score" not in answer(tally.summary(), tally.cells)
+    assert "no score" not in answer(plan, tally.summary(), tally.cells)
     assert (tally.summary().complete, tally.summary().outcome) == (True, "passed")
 
 
@@ -289,7 +355,7 @@ def failing(plan: Plan, errors: Callable[[int], str | None], kind: str = "subjec
         return record_of(plan.trial(place), None, scores=(), attempt=Phase(seconds=0.1, failure=failure))
 
     tally = tallied(plan, map(record, range(plan.size)))
-    return answer(tally.summary(), tally.cells)
+    return answer(plan, tally.summary(), tally.cells)
 
 
 def test_a_subject_that_fails_with_one_error_in_every_trial_is_said_to_do_so_first() -> None:
@@ -343,4 +409,4 @@ def test_the_ratio_of_costs_has_an_interval_where_costs_differ_by_case(cases: in
         paid = Usage(requests=1, cost=(1 + case % 3) * (1 + dear * (9 + case % 2)))
         tally.add(record_of(trial).model_copy(update={"spent": paid}))
     # 10.5, to the even digit
-    assert answer(tally.summary(), tally.cells).endswith(f"; dear costs 10× (10 to 11{mark}).")
+    assert answer(plan, tally.summary(), tally.cells).endswith(f"; dear costs 10× (10 to 11{mark}).")

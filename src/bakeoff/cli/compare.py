@@ -195,7 +195,7 @@ def run_history(
 
 
 def kept_runs(results: Path) -> "list[Source]":
-    """Return all runs under `results` that have the plan name of the latest one."""
+    """Return all runs under `results` whose plan has the same name as that of the latest run."""
     from bakeoff.report.readers import find_source
     from bakeoff.storage.journal_lines import JOURNAL
     from bakeoff.storage.run_folder import LATEST, folders_of_runs, run_folders

@@ -50,7 +50,7 @@ def run_import(
     wanted: LogFlags,
     as_json: AsJson = False,
 ) -> None:
-    """Make a run of a log of another tool.
+    """Import another tool's log as a run.
 
     Inspect, Harbor, promptfoo, DeepEval, pydantic-evals and SWE-bench are known. Every command for runs then works on
     it. `compare`, `leaderboard`, `report` and `export` also take a log as it is.

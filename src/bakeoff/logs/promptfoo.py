@@ -168,7 +168,7 @@ def _trial(result: _PromptfooResult, *, several_prompts: bool) -> LoggedTrial:
     used = (response.tokenUsage or LoggedUsage()).usage()
     output = as_json(response.output)
     metadata = {"prompt": result.prompt.raw or None, "replayed": response.cached or None}
-    # Promptfoo may weigh its assertions: its own verdict counts, and the assertions are shown beside it.
+    # Promptfoo may weight its assertions, so its own verdict counts, and assertions are only shown.
     tests = [each.as_test() for each in grading.componentResults or ()]
     return LoggedTrial(
         case=_case(result),

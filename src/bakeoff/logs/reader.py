@@ -106,12 +106,12 @@ class LogSource(FrozenModel):
 
     @property
     def words(self) -> str:
-        """Return the tool with its version, if the log has it."""
+        """Name the tool, with its version if the log has it."""
         return f"{self.tool} {self.version}" if self.version else self.tool
 
 
 def plan_source(plan: Plan) -> LogSource:
-    """Return where the run of a plan was imported from."""
+    """Return the source from which the run of a plan was imported."""
     try:
         return LogSource.model_validate(plan.settings.get(IMPORTED))
     except ValidationError:  # a plan may come from anywhere
@@ -140,7 +140,7 @@ class Scale(FrozenModel):
 
 
 class Choices(FrozenModel):
-    """Hold the choices of the user about a log."""
+    """The user's choices about a log."""
 
     format: str | None = None  # None: by its content
     scorers: tuple[str, ...] = ()  # those that count; none means those of the format
@@ -302,7 +302,7 @@ class LogFile:
 
 
 class _CaseNames:
-    """Give different names to cases with one name and different contents. Cases with one content are rounds."""
+    """Unique names for different cases of the same name. Equal cases are rounds of one case."""
 
     def __init__(self) -> None:
         self._given: dict[str, str] = {}  # name by digest
@@ -321,7 +321,7 @@ class _CaseNames:
 
 
 def _explained(score: Score) -> Score:
-    """Return a score. If its value could not be used, put the cause before the reason from the log."""
+    """If the value of a score could not be used, add the cause to its reason."""
     if score.value is not None or score.failure is not None:
         return score
     because = _why_unscored(score.metadata.get("value"))
@@ -363,7 +363,7 @@ def _record(trial: Trial, logged: LoggedTrial, threshold: float | None, created:
 
 
 class ForeignLogReader:
-    """Read the logs of other tools, so that commands accept them like our own result files."""
+    """The reader of other tools' logs, so that commands accept them like our own result files."""
 
     @property
     def what(self) -> str:
@@ -375,7 +375,7 @@ class ForeignLogReader:
         self._last: LogFile | None = None  # one path is described, then read
 
     def recognises(self, path: Path) -> bool:
-        """Tell whether the format of the path is known. The format of an unreadable path is not."""
+        """Tell whether the path can be read and has a known format."""
         with suppress(RunFolderError):
             return detect(path) is not None
         return False
@@ -401,7 +401,7 @@ class ForeignLogReader:
         return self.open(path).records()
 
     def open(self, path: Path) -> LogFile:
-        """Return the log at a path. The last one is kept, because a path is described and then read."""
+        """Return the log at a path. Keep the last one, as a path is described and then read."""
         if self._last is None or self._last.path != path:
             self._last = LogFile(path, self.choices)
         return self._last
@@ -417,7 +417,7 @@ class ImportedRun:
 
 
 def import_log(path: Path, results: Path, choices: Choices) -> ImportedRun:
-    """Write the plan and records of a log to a new run folder. Nothing is left if the log cannot be read to its end."""
+    """Write the plan and records of a log to a new run folder. Leave nothing if it is unreadable."""
     reader = ForeignLogReader(choices)
     source = Source(path, reader)
     plan = source.plan

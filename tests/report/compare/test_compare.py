@@ -341,8 +341,10 @@ def test_an_unpaired_verdict_says_so_in_its_headline_and_at_the_gate(tmp_path: P
     before = run_of(tmp_path / "before", plan_of(20, ["s"]), {"s": lambda c, r: float(c % 2)})
     after = run_of(tmp_path / "after", plan_of(0, ["s"], case_list=edited), {"s": lambda c, r: 1.0})
     text = to_markdown(describe_comparison(compare_sources(source(before), source(after))))
-    assert text.startswith("Gate undecided: 20 of the baseline cannot be compared; 0 allowed (--allow-undecided): ")
-    assert "an improvement is shown, although the cases differ" in text
+    assert text.startswith(
+        "Gate undecided: 20 cases of the baseline cannot be compared; 0 allowed (--allow-undecided): "
+    )
+    assert "an improvement is shown" not in text.partition("\n")[0], "what is missing could change that"
     assert "Unpaired: " in text
     assert "20 with changed content, and so not paired" in text
 

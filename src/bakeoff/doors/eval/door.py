@@ -20,12 +20,12 @@ _BUDGETS = ("max_cost", "max_total_tokens", "max_seconds")
 
 
 class EvalDoor(Door):
-    """The door of prompts: models, commands and functions answer the prompts of a configuration."""
+    """The eval door: models, commands and functions answer the prompts of a configuration."""
 
     pages = True
 
     def registry(self, plan: Plan, options: RunOptions) -> Registry:  # noqa: ARG002 - the signature of all doors
-        """Add the subjects that are commands to the usual ones."""
+        """Return the usual registry, extended by subjects that are commands."""
         return default_registry().with_subject("command", _command)
 
     def options(self, plan: Plan, options: RunOptions) -> RunOptions:
@@ -42,8 +42,7 @@ class EvalDoor(Door):
         from bakeoff.report.blocks import DoorParts
 
         settings, records = settings_of(run.plan), run.folder.latest_records(run.plan) if run.folder else ()
-        judged = [one.subject for one in run.summary.judged]
-        prompts = prompt_section(run.plan, settings, lambda subject: run.cells.get(subject, {}), judged, records)
+        prompts = prompt_section(run.plan, settings, run.summary, run.cells.__getitem__, records)
         return DoorParts(after=tuple(section for section in (prompts, left_out_section(settings)) if section))
 
     def finish(self, run: FinishedRun) -> DoorResults:
@@ -51,14 +50,13 @@ class EvalDoor(Door):
         settings = settings_of(run.plan)
         if len(settings.prompts) < 2:
             return DoorResults()
-        from bakeoff.doors.eval.results import prompt_section, without_prompt_tags
+        from bakeoff.doors.eval.results import prompt_section
         from bakeoff.report.run_summary import summary_blocks
         from bakeoff.report.summary import tallied
 
         cells = tallied(run.plan, run.records()).cells
-        judged = [one.subject for one in run.summary.judged]
-        section = prompt_section(run.plan, settings, cells, judged, run.records())
-        usual = summary_blocks(without_prompt_tags(run.plan), run.summary, cells)
+        section = prompt_section(run.plan, settings, run.summary, cells, run.records())
+        usual = summary_blocks(run.plan, run.summary, cells)
         return DoorResults(text=(*usual, *((section,) if section else ())))
 
 

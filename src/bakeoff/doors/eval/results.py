@@ -1,20 +1,22 @@
 """Show prompts × subjects: the score of each cell with its interval, and which prompt is better."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from bakeoff._kernel.text import visible
-from bakeoff.doors.eval.plan import PROMPT_TAG, EvalPlanSettings
-from bakeoff.plan import Plan
+from bakeoff.doors.eval.plan import EvalPlanSettings
+from bakeoff.plan import PROMPT_TAG, Plan
 from bakeoff.record import Record
 from bakeoff.report.blocks import BulletList, Column, Datum, Quote, Section, Table, paragraph
-from bakeoff.report.compare.within_run import CellsOf, compare_groups, score_groups
+from bakeoff.report.compare.factors import compare_levels, describe_pair, factors_of
+from bakeoff.report.compare.within_run import CellsOf, score_groups
 from bakeoff.report.formatting import cost
+from bakeoff.report.summary import Summary
 
 _MAX_SUBJECTS = 8
 
 
 def prompt_section(
-    plan: Plan, settings: EvalPlanSettings, cells_of: CellsOf, subjects: Sequence[str], records: Iterable[Record]
+    plan: Plan, settings: EvalPlanSettings, summary: Summary, cells_of: CellsOf, records: Iterable[Record]
 ) -> Section | None:
     """Describe the scores of prompts × subjects, and compare the prompts in pairs; None if there is one prompt."""
     if len(settings.prompts) < 2:
@@ -22,8 +24,7 @@ def prompt_section(
     groups: dict[str, list[str]] = {prompt: [] for prompt in settings.prompts}
     for case in plan.cases:
         groups[case.tags.get(PROMPT_TAG, "")].append(case.id)
-    # A case is paired with itself under another prompt by its name in the file.
-    named = {prompt: {settings.names.get(case, case): case for case in cases} for prompt, cases in groups.items()}
+    subjects = [one.subject for one in summary.judged][:_MAX_SUBJECTS]
     spent = _costs(plan, records)
     rows = tuple(
         (
@@ -33,7 +34,7 @@ def prompt_section(
             one.cases,
             Datum(cost(spent.get((one.tag, one.subject)))),
         )
-        for one in score_groups(groups, cells_of, subjects[:_MAX_SUBJECTS])
+        for one in score_groups(groups, cells_of, subjects)
     )
     titles = (
         Column("Prompt"),
@@ -44,8 +45,11 @@ def prompt_section(
         Column("Cost", align="end", drop=2),
     )
     table = Table(titles, rows, "Score of each prompt and subject, with its interval")
-    told = [paragraph(sentence) for sentence in compare_groups(named, cells_of, subjects)]
-    lead = "Prompts are compared on the same cases and subjects; p is not adjusted for the number of pairs."
+    pairs = compare_levels(factors_of(plan, summary, cells_of))
+    told = [paragraph(f"{describe_pair(pair)}.") for pair in pairs if pair.factor == "prompt"]
+    lead = "Prompts are compared on the same cases and subjects."
+    if len(pairs) > 1:
+        lead += f" p is adjusted for all {len(pairs)} comparisons of prompts and subjects (Holm)."
     return Section("prompts", "Prompts", (table, *told), lead)
 
 
@@ -65,10 +69,3 @@ def left_out_section(settings: EvalPlanSettings) -> Section | None:
         return None
     shown = tuple(visible(warning, 500) for warning in settings.warnings)
     return Section("left-out", "Left out", (BulletList(shown),), "Parts of the configuration that were not used.")
-
-
-def without_prompt_tags(plan: Plan) -> Plan:
-    """Return the plan without the tags that name prompts, which have a table of their own."""
-    tags = ({name: value for name, value in case.tags.items() if name != PROMPT_TAG} for case in plan.cases)
-    cases = (case.model_copy(update={"tags": own}) for case, own in zip(plan.cases, tags, strict=True))
-    return plan.with_changes(cases=tuple(cases))

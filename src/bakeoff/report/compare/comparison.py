@@ -69,7 +69,7 @@ class PairReport(FrozenModel):
     mismatches: tuple[Mismatch, ...]
     by_id_alone: bool  # cases were paired by id only, because the content of a side's cases is unknown
     advice: str | None = None  # on the source of the noise
-    calibrated: tuple[CalibratedPair, ...] = ()  # by judge, corrected by labels
+    calibrated: tuple[CalibratedPair, ...] = ()  # the differences by each judge, corrected by labels
     detectable: float | None = None  # the smallest true difference that this comparison can find
     cases: tuple[CaseChange, ...] = ()
     details: tuple[CaseDetail, ...] = ()
@@ -101,12 +101,12 @@ class CompareRequest:
     """The options of a comparison of two sources.
 
     Args:
-        subjects: the names of both; None chooses: the only one, or all that both sources have.
+        subjects: the names of both subjects; None stands for the only one, or for all common ones.
         rule: turns verdicts into an exit code.
         allowed: how many trials may be missing before the gate is undecided.
         anyway: compare although scorers or thresholds differ.
         most_details: the number of cases whose outputs are compared line by line, the largest losses first.
-        require_calibrated: let scores that labels correct decide, and refuse judges with too few labels.
+        require_calibrated: decide by scores corrected by labels; refuse judges with too few labels.
     """
 
     subjects: tuple[str | None, str | None] = (None, None)
@@ -125,10 +125,10 @@ _USUAL = CompareRequest()
 
 
 def compare_sources(baseline: Source, candidate: Source, request: CompareRequest = _USUAL) -> CompareReport:
-    """Compare one subject with another, or each subject that both sources have between the two.
+    """Compare one subject with another, or every common subject between the two sources.
 
-    The same source given twice compares two subjects of one run. Controls do not influence the exit code unless they
-    were named or are the only subjects.
+    Give the same source twice to compare two subjects of one run. Controls influence the exit code
+    only if they were named or are the only subjects.
 
     Raises:
         UsageError: no pair of subjects can be chosen.
@@ -284,7 +284,7 @@ def _pair_report(pair: RunPair, judged: JudgedPair, request: CompareRequest) -> 
 
 
 def _decision(pair: RunPair, judged: JudgedPair, request: CompareRequest) -> GateDecision:
-    """Decide the gate of one pair. Scores of different kinds are not compared unless asked for."""
+    """Decide the gate of one pair; refuse to compare scores of different kinds unless told to."""
     rule, old, new = request.rule, pair.old, pair.new
     names = ("the baseline", "the candidate") if old.source.path != new.source.path else (old.spec.name, new.spec.name)
     strict, refused, differing = rule.gate == "no-new-failures", request.refuses(pair), pair.judged_differently
@@ -312,10 +312,11 @@ def _decision(pair: RunPair, judged: JudgedPair, request: CompareRequest) -> Gat
             sentence=said,
         )
     )
-    if differing and not refused:
-        fields = " and ".join(one.field for one in differing)
-        return decision._replace(sentence=f"although the {fields} differ: {decision.sentence}")
-    return decision
+    although = [f"the {' and '.join(one.field for one in differing)} differ"] if differing and not refused else []
+    if not any(request.subjects) and old.source.path != new.source.path and old.spec.name != new.spec.name:
+        although.append(f"{visible(old.spec.name, 80)} is called {visible(new.spec.name, 80)} now")
+    said = f"although {' and '.join(although)}: " if although else ""
+    return decision._replace(sentence=f"{said}{decision.sentence}")
 
 
 def _facts(arm: Arm) -> ArmFacts:
@@ -324,7 +325,7 @@ def _facts(arm: Arm) -> ArmFacts:
         path=str(arm.source.path),
         subject=arm.spec.name,
         bound=arm.summary.bound,
-        summary=arm.summary.model_copy(update={"costs": {}, "times": {}}),  # files do not have them
+        summary=arm.summary.model_copy(update={"costs": {}, "times": {}}),  # not written to files
         ledger=arm.summary.ledger,
         threshold=max(arm.plan.thresholds, default=None),
         stamp=arm.stamp,

@@ -38,6 +38,7 @@ from bakeoff.report.formatting import (
     UNKNOWN,
     cost,
     duration,
+    interval_notes,
     p_value,
     percent,
     points,
@@ -70,14 +71,14 @@ _OUTCOMES: dict[Outcome, tuple[str, Tone]] = {
     "tie": ("same", "muted"),
 }
 _POWER = "with a power of 80 %"
-_MAX_OPEN = 2  # pairs whose sections are open on a page; of more, only regressions are
+_MAX_OPEN = 2  # with more pairs, a page opens only the sections of regressions
 _MAX_IN_MENU = 4  # pairs
-_MAX_CASES = 50  # that text shows
+_MAX_CASES = 50  # shown as text
 
 
 @dataclass(frozen=True, slots=True)
 class _Chapter:
-    """The sections of one pair. With several pairs, its name is in their titles and ids."""
+    """A maker of the sections of one pair; with several pairs, titles and ids name the pair."""
 
     pair: PairReport
     number: int
@@ -98,8 +99,8 @@ class _Chapter:
 def describe_comparison(report: CompareReport) -> Report:
     """Describe all pairs: the verdict, both sides, every case, and the conditions that differ.
 
-    A single pair is the whole report; several pairs have an overview with one plot, and a section each. Differences of
-    texts come last, because a short output cuts from the end.
+    A single pair is the whole report; several pairs have an overview with one plot, and a section
+    each. Differences between texts come last, because a short output is cut at the end.
     """
     several = len(report.pairs) > 1
     chapters = [_Chapter(pair, number, several) for number, pair in enumerate(report.pairs, 1)]
@@ -143,7 +144,7 @@ def gated_report(
 
 
 def _claims(pair: PairReport, *, adjusted: bool = False) -> str:
-    """Return the sentence of the ruling, or an empty text if the reason of the gate already contains it."""
+    """Return the ruling as a sentence; empty if the reason of the gate already contains it."""
     if pair.ruling.refused and pair.ruling.sentence.removeprefix("refused: ") in pair.gate:
         return ""
     holm = " (adjusted for several comparisons by Holm's method)" if adjusted and pair.ruling.p_value else ""
@@ -338,7 +339,8 @@ def _how_compared(pair: PairReport) -> Iterator[str]:
         scores = f"the baseline scored {percent(compared.baseline)}, the candidate {percent(compared.candidate)}"
         yield f"over the {count_of(compared.cases, 'compared case')} {scores}"
     if compared.interval is not None:
-        yield f"interval: {compared.interval.method}; test: {compared.test}"
+        yield from (note.removesuffix(".") for note in interval_notes([compared.interval]))
+        yield f"test: {compared.test}"
     if compared.paired and pair.detectable is None:
         yield "the smallest difference that this comparison can find cannot be estimated"
     elif compared.paired and pair.detectable is not None:
@@ -392,7 +394,7 @@ def _caveats(role: str, facts: ArmFacts) -> Iterator[str]:
     if summary.replayed:
         yield f"of the {role}, {replay_note(summary.replayed, summary.finished)}"
     if facts.bound:
-        yield f"* the {role} was given the hidden answers on purpose"
+        yield f"* the {role} is a control that submits the expected answers"
 
 
 def _conditions(chapter: _Chapter) -> Section:
@@ -411,7 +413,7 @@ def _known(value: str | None) -> Value:
 def _unmatched(pair: PairReport) -> tuple[tuple[str, list[str]], ...]:
     """Return the cases that are not in both arms with the same content, by reason."""
     compared = pair.comparison
-    # A case that both have and only one side scored is listed with the cases.
+    # A case that both have, but only one side scored, is in the table of cases.
     listed = {*compared.changed, *(case.case for case in pair.cases)}
     return (
         (f"with changed content, and so not {'compared' if compared.paired else 'paired'}", list(compared.changed)),

@@ -1,18 +1,17 @@
 """Compare parts of one run: treatments with no treatment, subjects in pairs, and cases by tag.
 
 treatment_effects     each treatment against none, in pairs: does it help, where does it hurt, were its files opened
-describe_comparisons  the pairs of a run that ends when they are decided: verdicts, intervals, and what was saved
+describe_comparisons  the pairs of a run that ends when they are decided: verdicts, intervals and savings
 tag_section           the scores of each subject over the cases of each tag
 """
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import combinations
 from statistics import fmean
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import part_of, visible
-from bakeoff.plan import CLUSTER_TAG, Case, Plan
+from bakeoff.plan import CLUSTER_TAG, PROMPT_TAG, Case, Plan
 from bakeoff.report.blocks import Column, Datum, Phrase, Quote, Section, Table, Value, columns
 from bakeoff.report.formatting import NO_INTERVAL, UNKNOWN, cost, percent, points, points_range, sentence, span
 from bakeoff.report.scores import interval_datum
@@ -20,7 +19,6 @@ from bakeoff.report.summary import Comparisons, Summary
 from bakeoff.stats.cells import CaseKey, Cell, Cells
 from bakeoff.stats.comparison import Comparison, compare
 from bakeoff.stats.differences import UNCHANGED
-from bakeoff.stats.gates import not_told_apart
 from bakeoff.stats.intervals import ALPHA, TOO_SMALL, Interval, score_interval
 from bakeoff.stats.sequential import PairDecision, SequentialDecision
 
@@ -28,7 +26,6 @@ CellsOf = Callable[[str], Mapping[str, Cell]]
 """A function that returns a subject's cells by case."""
 
 _MAX_NAMED = 12
-_MAX_PAIRS = 10  # of groups that are compared
 
 
 class Effect(FrozenModel):
@@ -40,8 +37,8 @@ class Effect(FrozenModel):
     p_value: float | None  # times the number of treatments that are compared
     helped: tuple[str, ...]  # cases that score higher with the treatment
     hurt: tuple[str, ...]
-    opened: int | None  # trials in which the subject opened a file of the treatment; None where that is not known
-    watched: int  # trials in which it would have been noticed
+    opened: int | None  # trials in which the subject opened a file of the treatment; None if unknown
+    watched: int  # trials in which an opened file would have been noticed
 
     @property
     def verdict(self) -> str:
@@ -54,7 +51,7 @@ class Effect(FrozenModel):
 
 
 def by_key(cells: Mapping[str, Cell]) -> Cells:
-    """Return the cells of one run under the keys that comparisons use: within a run, an id has one content."""
+    """Return the scores of one run under the keys of comparisons: here, the case ids alone."""
     return {CaseKey(case): cell for case, cell in cells.items()}
 
 
@@ -64,7 +61,7 @@ def compare_subjects(cells_of: CellsOf, before: str, after: str, *, level: float
 
 
 def treatment_effects(plan: Plan, summary: Summary, cells_of: CellsOf) -> tuple[Effect, ...]:
-    """Compare every treated subject with its base. The error rate of all comparisons of a run together is 5 %."""
+    """Compare every treated subject with its base, at an error rate of 5 % for all together."""
     specs = [spec for spec in plan.subjects if spec.base is not None]
     numbers = {one.subject: one for one in summary.subjects}
     made = []
@@ -254,36 +251,6 @@ def score_groups(groups: Mapping[str, Sequence[str]], cells_of: CellsOf, subject
     return made
 
 
-def compare_groups(
-    groups: Mapping[str, Mapping[str, str]], cells_of: CellsOf, subjects: Sequence[str]
-) -> Iterator[str]:
-    """Yield a sentence about each pair of groups, over all subjects, at 5 % for each pair.
-
-    In each group, `groups` maps a name, which pairs cases of different groups, to the case's id. A case counts if every
-    subject has a score for it.
-    """
-    cells = [cells_of(subject) for subject in subjects]
-    joined: dict[str, dict[CaseKey, Cell]] = {}
-    for group, cases in groups.items():
-        found = {name: [own[case] for own in cells if case in own] for name, case in cases.items()}
-        joined[group] = {CaseKey(name): Cell.joined(each) for name, each in found.items() if len(each) == len(cells)}
-    pairs = list(combinations(groups, 2))
-    for one, other in pairs[:_MAX_PAIRS]:
-        compared = compare(joined[one], joined[other])
-        if compared.difference is None or compared.interval is None or not compared.paired:
-            continue
-        better, worse = (other, one) if compared.difference >= 0 else (one, other)
-        gain, names = abs(compared.difference), (visible(repr(better), 60), visible(repr(worse), 60))
-        chance = "" if compared.p_value is None else f", p = {compared.p_value:.2g}"
-        if compared.p_value is not None and compared.p_value < compared.alpha:
-            yield f"{names[0]} is better than {names[1]} by {100 * gain:.1f} points{chance}."
-        else:
-            facts = not_told_apart(gain, compare(joined[worse], joined[better]).interval)
-            yield f"{names[0]} and {names[1]} cannot be told apart{chance}: {facts}."
-    if len(pairs) > _MAX_PAIRS:
-        yield f"… and {len(pairs) - _MAX_PAIRS:,} more pairs."
-
-
 def label_of(key: str, value: str) -> str:
     """Return a tag as it is shown: `language=python`, or the word alone if the tag has no key of its own."""
     return value if _NUMBERED.fullmatch(key) else f"{key}={value}"
@@ -295,7 +262,7 @@ def tags_of(case: Case) -> list[str]:
 
 
 def useful_tags(plan: Plan) -> dict[str, list[str]]:
-    """Return the cases of each informative tag, which more than one case has, but not every case."""
+    """Return the cases of each informative tag: one that several cases have, but not all."""
     found: dict[str, list[str]] = {}
     for case in plan.cases:
         # A cluster says which cases belong together, and not what they are about.
@@ -305,8 +272,10 @@ def useful_tags(plan: Plan) -> dict[str, list[str]]:
 
 
 def scores_by_tag(plan: Plan, cells_of: CellsOf, subjects: Sequence[str]) -> list[TagScore]:
-    """Score each subject over the cases of each useful tag."""
-    return score_groups(dict(list(useful_tags(plan).items())[:_MAX_TAGS]), cells_of, subjects)
+    """Score each subject over the cases of each useful tag, but not of prompts, which have a section of their own."""
+    prompts = {label_of(PROMPT_TAG, case.tags[PROMPT_TAG]) for case in plan.cases if case.name != case.id}
+    groups = [(tag, cases) for tag, cases in useful_tags(plan).items() if tag not in prompts]
+    return score_groups(dict(groups[:_MAX_TAGS]), cells_of, subjects)
 
 
 def tag_section(plan: Plan, cells_of: CellsOf, subjects: Sequence[str]) -> Section | None:

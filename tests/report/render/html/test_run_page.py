@@ -91,7 +91,7 @@ def test_a_cell_of_the_matrix_opens_its_trial_with_the_whole_transcript(chromium
 
     title, text, place = chromium(look)
     assert title == "" or title == "case-00000"
-    for part in ("Scores", "Task", "reasoning", "run_tests", "Arguments", "Result", "solution.py", "tokens in"):
+    for part in ("Prompt", "Scores", "reasoning", "run_tests", "Arguments", "Result", "solution.py", "tokens in"):
         assert part in text
     assert place == ""
 

@@ -104,7 +104,7 @@ def test_what_was_not_the_same_and_what_has_no_partner_is_named(chromium: Chromi
         return (
             await page.locator("#circumstances").inner_text(),
             await page.locator("#unmatched tbody tr").all_inner_texts(),
-            await page.locator("#difference > .notes").first.inner_text(),
+            await page.locator("#difference > .notes").first.text_content() or "",
         )
 
     circumstances, alone, notes = chromium(look)
@@ -284,7 +284,7 @@ def test_a_replayed_trial_is_marked_in_the_overview_the_list_and_its_own_page(
         await page.locator("#trial-body h3").first.wait_for()
         other = await page.locator("#trial").inner_text()
         await page.locator("#trial-close").click()
-        notes = await page.locator("#overview .notes").inner_text()
+        notes = await page.locator("#overview .notes").text_content() or ""
         return mine, other, notes, await page.locator("#trial-table tbody tr:not(.gap)").first.inner_text()
 
     mine, other, notes, row = chromium(look)

@@ -45,6 +45,7 @@ CHUNK_BYTES = 256 * 1024
 _LEVEL = 4  # of compression: two thirds of the time of the usual 6 for 4 % more bytes
 _DATA = "<!--DATA-->"  # the place of the chunks; no data can contain this, because all data is escaped
 _MAX_TITLE_LENGTH = 300
+_MAX_NOTE_LENGTH = 140  # of a line below a table
 PageKind = Literal["run", "index", "label", "sections"]
 _SCRIPTS: dict[PageKind, tuple[str, ...]] = {
     "run": ("markdown.js", "trial.js", "beside.js", "trials.js", "run.js"),
@@ -102,7 +103,7 @@ class Page:
     long_tables: dict[str, Table] = field(default_factory=dict)
 
     def halves(self, first: bytes = b"", **content: Any) -> tuple[bytes, bytes]:
-        """Return the page before and after its data. Browsers read the chunk `first` before the rest has arrived."""
+        """Return the HTML before and after the data. Browsers can use the chunk `first` early."""
         names = ["place.js", "core.js", *_SCRIPTS[self.kind], *(["live.js"] if self.served else [])]
         names += ["cycle.js"] if self.cycle is not None else []
         style, script = _static("style.css"), "\n".join(map(_static, names))
@@ -160,6 +161,15 @@ def words(phrase: Phrase) -> str:
     return "".join(visible(part.text, NAME) if isinstance(part, Quote) else part for part in pieces(phrase))
 
 
+def first_sentence(notes: Sequence[Phrase]) -> tuple[str, str]:
+    """Return the first sentence of the notes below a table, which is always shown, and the rest, which is folded."""
+    line, rest = words(notes[0]), " ".join(map(words, notes[1:]))
+    if len(line) > _MAX_NOTE_LENGTH and ". " in line:
+        line, _, more = line.partition(". ")
+        line, rest = f"{line}.", f"{more} {rest}".rstrip()
+    return line, rest
+
+
 def datum_json(datum: Datum, link: str | None = None) -> dict[str, Any]:
     """Return a value in the form that the scripts of a page read."""
     span = datum.span and {"value": datum.span.value, "low": datum.span.low, "high": datum.span.high}
@@ -182,9 +192,9 @@ def file_link(page: Path, source: str) -> str | None:
 
 
 def policy(style: str, script: str, *, live: bool, watched: bool = False) -> str:
-    """Return a policy that loads nothing and allows only the style and script with these hashes.
+    """Return a content security policy that loads nothing and allows only this style and script.
 
-    A page that is watched may also load pictures from its own server or from files.
+    A watched page may also load pictures from its own server or from files.
     """
     rules = [
         "default-src 'none'",
@@ -199,9 +209,9 @@ def policy(style: str, script: str, *, live: bool, watched: bool = False) -> str
 
 
 def write_cycle(page: Path, number: int | None) -> None:
-    """Tell an open page the number of the last cycle; None means that no further one follows.
+    """Tell an open page the number of the last watch cycle; None means that no other follows.
 
-    A page opened from disk cannot read files, but it can load a picture, so the width of a picture holds the number.
+    A page opened from disk can load pictures but not other files: the number is a picture's width.
     """
     picture = page.with_name(f"{page.name}.svg")
     with suppress(OSError):  # the page is right, only not live
@@ -240,7 +250,7 @@ def _packed(name: str, text: str) -> bytes:
 
 
 class ChunkWriter:
-    """Write items to a file in chunks and return the place of each. Memory holds one chunk."""
+    """A writer that packs items into chunks of a file. Memory holds one chunk."""
 
     def __init__(self, file: IO[bytes], name: str) -> None:
         self._file = file
@@ -288,7 +298,13 @@ def _environment(package: str = "bakeoff.report.render.html") -> Environment:
     environment.filters["words"] = words
     tools = (as_datum, count_of, draw, forest, interval_words, mark_of, shown, span_columns, visible, words, written)
     environment.globals.update({tool.__name__: tool for tool in tools})
-    environment.globals.update(fragment=_fragment, long_table=LONG_TABLE, most_trail=MAX_TRAIL, sort_key=_sort_key)
+    environment.globals.update(
+        first_sentence=first_sentence,
+        fragment=_fragment,
+        long_table=LONG_TABLE,
+        most_trail=MAX_TRAIL,
+        sort_key=_sort_key,
+    )
     return environment
 
 

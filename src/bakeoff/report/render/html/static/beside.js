@@ -87,6 +87,7 @@ async function besideBlocks(run, ...trials) {
   const files = [...new Set([one, other].flatMap((detail) => Object.keys(detail.files || {})))];
   return [
     numberRows(run, trials, [one, other]),
+    run.caseOf(trials[0]) === run.caseOf(trials[1]) && promptBlock(asked),
     asked.expected !== undefined && block("Expected", prose(asked.expected)),
     h("div", { class: "sides" }, [one, other].map((detail, side) => timelineBlock(detail, `Time: ${names[side]}`))),
     diffBlock("Output", outputOf(one), outputOf(other), names),

@@ -380,7 +380,7 @@ function setUpPage() {
   nameRegions();
   setUpChapters();
   document.querySelectorAll("table.sortable").forEach(makeSortable);
-  addEventListener("beforeprint", () => document.querySelectorAll("details.numbers, details.chapter").forEach((one) => { one.open = true; }));
+  addEventListener("beforeprint", () => document.querySelectorAll("details.numbers, details.chapter, details.how").forEach((one) => { one.open = true; }));
   return Promise.all([...document.querySelectorAll(".virtual[data-table]")].map(showLongTable));
 }
 const whole = setUpPage();

@@ -152,7 +152,7 @@ class TrialSheet {
   }
   async blocks(trial, row) {
     const run = this.run, asked = await run.case(run.caseOf(trial));
-    if (row === undefined) return [h("p", {}, run.left_out ? "This trial was not run, or is not listed on this page." : "This trial was not run."), block("Task", prose(asked.prompt || "(empty prompt)"))];
+    if (row === undefined) return [h("p", {}, run.left_out ? "This trial was not run, or is not listed on this page." : "This trial was not run."), promptBlock(asked)];
     const detail = await run.detail(row);
     const beside = run.pictures.length ? await run.picturesBeside(trial) : [];
     return trialBlocks(detail, asked, run.why[row], beside.length > 0 && pictureBlock(run, trial, beside));

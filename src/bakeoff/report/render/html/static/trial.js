@@ -87,6 +87,7 @@ function outputOf(detail) {
   const said = (detail.steps?.at(-1)?.parts || []).filter((part) => part.type === "text").map((part) => part.text).join("");
   return said || undefined;
 }
+const promptBlock = (asked) => h("div", { class: "asked" }, block("Prompt", prose(asked.prompt || "(empty prompt)")));
 function outputBlock(detail, asked) {
   if (asked.expected === undefined) {
     const hidden = asked.expected_hidden && block("Expected", h("p", { class: "notes" }, "Not shown: this case has hidden files, and pages are passed on."));
@@ -166,6 +167,7 @@ function trialBlocks(detail, asked, why, pictures) {
   return [
     failures.length && block("What went wrong", failures),
     whyBlock(detail, why),
+    promptBlock(asked),
     outputBlock(detail, asked),
     detail.tests && testBlock(detail.tests),
     pictures,
@@ -174,7 +176,7 @@ function trialBlocks(detail, asked, why, pictures) {
     detail.stderr && block("Last lines of the agent’s stderr", longText(detail.stderr)),
     detail.files && answerBlock(detail.files, detail.changes),
     detail.steps && block("Steps", detail.steps.map(stepBlock)),
-    block("Task", folded("Prompt", prose(asked.prompt || "(empty prompt)")), asked.files && fileBlocks(asked.files, false)),
+    asked.files && block("Files at the start", fileBlocks(asked.files, false)),
     detail.refused && block("Files that were refused", h("dl", { class: "facts" }, Object.entries(detail.refused).map(([name, why]) => [h("dt", {}, name), h("dd", {}, why)]))),
     block("About", h("dl", { class: "facts" }, facts.map(([key, value]) => [h("dt", {}, key), h("dd", {}, value)])), detail.about && folded("Metadata", longText(detail.about, "code"))),
   ].flat().filter(Boolean);
