@@ -88,14 +88,16 @@ def test_a_promptfoo_test_is_a_case_repeats_are_rounds_and_assertions_are_shown(
     source = opened("promptfoo.json")
     plan = source.plan
     assert [(case.id, case.prompt) for case in plan.cases][:2] == [
-        ("France", "Name the capital of France."),
-        ("country=Italy", "Name the capital of Italy."),
+        ("France", '{\n "country": "France"\n}'),
+        ("country=Italy", '{\n "country": "Italy"\n}'),
     ]
     assert (plan.rounds, [each.name for each in plan.subjects]) == (2, ["echo", "atlas"])
     assert plan.cases[0].tags == {"continent": "Europe"}
     assert plan.cases[0].expected == "Paris"
     records = {(each.case, each.subject, each.round): each for each in source.records()}
     echoed = records["France", "echo", 0]
+    assert echoed.transcript is not None
+    assert echoed.transcript.metadata["prompt"] == "Name the capital of France."
     tests = echoed.scores[0].metadata[TESTS]
     assert isinstance(tests, list)
     assert [each["name"] for each in tests if isinstance(each, dict)] == [

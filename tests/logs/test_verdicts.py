@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from ..warm_bakeoff import Bakeoff
+from .fixtures import LOGS
 from .test_hostile_logs import archive
 
 pytestmark = pytest.mark.journey
@@ -173,3 +174,30 @@ def test_a_loss_within_the_margin_is_ruled_out_only_if_the_errors_cannot_change_
     undecided = bakeoff("compare", str(first), str(second), *rule, "0.05")
     assert undecided.returncode == 3
     assert "what is missing could decide" in undecided.stdout
+
+
+def promptfoo_log(path: Path, prompt: str, **changes: Any) -> Path:
+    """Write the results of promptfoo for one provider, as if it had been given another prompt."""
+    rows = [json.loads(line) for line in (LOGS / "promptfoo.jsonl").read_text().splitlines()]
+    mine = [{**row, "prompt": {"raw": prompt, "label": prompt}} for row in rows if row["provider"]["label"] == "atlas"]
+    path.write_text("\n".join(json.dumps({**row, **changes}) for row in mine))
+    return path
+
+
+def test_two_prompts_of_promptfoo_are_compared_case_by_case(bakeoff: Bakeoff, tmp_path: Path) -> None:
+    first = promptfoo_log(tmp_path / "a.jsonl", "Name it.")
+    second = promptfoo_log(tmp_path / "b.jsonl", "Please name it.", success=False, failureReason=1)
+    [pair] = compared(bakeoff, str(first), str(second))["pairs"]
+    assert (pair["comparison"]["paired"], pair["comparison"]["losses"]) == (True, 3)
+    assert ["prompt", "Name it.", "Please name it."] in pair["mismatches"]
+
+
+def test_tests_of_promptfoo_with_equal_variables_and_other_assertions_are_different_cases(
+    bakeoff: Bakeoff, tmp_path: Path
+) -> None:
+    row = json.loads((LOGS / "promptfoo.jsonl").read_text().splitlines()[0])
+    tests = [{"vars": {"x": 1}, "assert": [{"type": "javascript", "value": f"output.length > {n}"}]} for n in (1, 1, 2)]
+    log = tmp_path / "log.jsonl"
+    log.write_text("\n".join(json.dumps({**row, "testIdx": n, "testCase": test}) for n, test in enumerate(tests)))
+    imported = bakeoff("import", str(log))
+    assert "2 cases × 1 subject × 2 rounds" in imported.stderr, "the first one was repeated"
