@@ -14,7 +14,7 @@ import pytest
 
 from bakeoff.errors import BakeoffError, RunFolderError, UsageError
 from bakeoff.logs.inspect_logs import Archive
-from bakeoff.logs.reader import Choices, ForeignLogReader, Scale, import_log
+from bakeoff.logs.reader import Choices, ForeignLogReader, ScoreScale, import_log
 from bakeoff.logs.trials import outer_keys
 from bakeoff.record import Record
 from bakeoff.report.readers import Source, open_source
@@ -208,8 +208,10 @@ def test_epochs_of_one_id_are_rounds_and_each_has_its_own_score(tmp_path: Path) 
     assert [(record.case, record.round, record.value) for record in records] == [("same", 0, 1.0), ("same", 1, 0.0)]
 
 
-@pytest.mark.parametrize("scale", [(), (Scale(worst=0, best=10),)], ids=["no scale", "a scale"])
-def test_a_number_with_hundreds_of_digits_is_refused_with_every_scale(tmp_path: Path, scale: tuple[Scale, ...]) -> None:
+@pytest.mark.parametrize("scale", [(), (ScoreScale(worst=0, best=10),)], ids=["no scale", "a scale"])
+def test_a_number_with_hundreds_of_digits_is_refused_with_every_scale(
+    tmp_path: Path, scale: tuple[ScoreScale, ...]
+) -> None:
     log = archive(tmp_path / "log.eval", {"scores": {"s": {"value": 10**400}}})
     with pytest.raises(UsageError, match=r"log\.eval: scorer 's' has the value a huge number"):
         read(log, scales=scale)

@@ -116,9 +116,9 @@ class LogFlags(Flags):
 
     def choices(self) -> "Choices":
         """Return what these flags say about a log."""
-        from bakeoff.logs.reader import Choices, Scale
+        from bakeoff.logs.reader import Choices, ScoreScale
 
-        scales, scorers = map(Scale.parse, self.scale or ()), tuple(self.scorer or ())
+        scales, scorers = map(ScoreScale.parse, self.scale or ()), tuple(self.scorer or ())
         return Choices(format=self.format_, scorers=scorers, scales=tuple(scales), threshold=self.threshold)
 
     def find(self, results: Path, name: str) -> "list[Source]":

@@ -118,7 +118,7 @@ def plan_source(plan: Plan) -> LogSource:
         return LogSource(tool="another tool", format="unknown", file="unknown")
 
 
-class Scale(FrozenModel):
+class ScoreScale(FrozenModel):
     """The worst and the best value of a scorer, which count as 0 and 1."""
 
     scorer: str = ""  # empty: every scorer that counts
@@ -144,10 +144,10 @@ class Choices(FrozenModel):
 
     format: str | None = None  # None: by its content
     scorers: tuple[str, ...] = ()  # those that count; none means those of the format
-    scales: tuple[Scale, ...] = ()
+    scales: tuple[ScoreScale, ...] = ()
     threshold: float | None = None  # None: 1 where all scores are pass or fail, else scores are only recorded
 
-    def scale_of(self, scorer: str) -> Scale | None:
+    def scale_of(self, scorer: str) -> ScoreScale | None:
         """Return the scale of a scorer: its own, or that of all scorers."""
         named = sorted(self.scales, key=lambda scale: not scale.scorer)
         return next((scale for scale in named if scale.scorer in (scorer, "")), None)
@@ -164,7 +164,7 @@ class Choices(FrozenModel):
         scale, given = self.scale_of(score.name), score.metadata.get("value") if score.value is None else score.value
         if isinstance(given, bool) or not isinstance(given, int | float):
             return _explained(score)
-        ends = scale or Scale(worst=0, best=1)
+        ends = scale or ScoreScale(worst=0, best=1)
         value = (given - ends.worst) / (ends.best - ends.worst) if abs(given) < _HUGE else -1
         if not 0 <= value <= 1:
             told = f"{given:.12g}" if abs(given) < _HUGE else "a huge number"

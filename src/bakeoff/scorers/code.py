@@ -12,7 +12,7 @@ from bakeoff.protocols import Needs, ScoreInput
 from bakeoff.record import Score
 from bakeoff.scorers.configurable import ConfigurableScorer
 from bakeoff.scorers.registry import scorer
-from bakeoff.toolchains.user_code import Code, CodeResult, Language, argv_of
+from bakeoff.toolchains.user_code import CodeResult, Language, UserCode, argv_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +32,8 @@ class _CodeScorer(ConfigurableScorer):
         argv_of(self.LANGUAGE)  # raises where this machine cannot run it
 
     @property
-    def source(self) -> Code:
-        return Code(self.LANGUAGE, self.code, usual="get_assert")
+    def source(self) -> UserCode:
+        return UserCode(self.LANGUAGE, self.code, usual="get_assert")
 
     @property
     def needs(self) -> Needs:
@@ -82,7 +82,7 @@ def code_context(given: ScoreInput) -> dict[str, Any]:
     return {"vars": dict(given.row), "prompt": given.case.prompt, "test": {"vars": dict(given.row)}}
 
 
-async def run_code(code: Code, given: ScoreInput, *arguments: Any) -> CodeResult:
+async def run_code(code: UserCode, given: ScoreInput, *arguments: Any) -> CodeResult:
     """Return the result of code, which the run's worker calls. Raise GraderError outside of a run."""
     worker = given.resources.get(code.worker.key)
     if worker is None:

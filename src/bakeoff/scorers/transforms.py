@@ -14,7 +14,7 @@ from bakeoff.models.prompt_templates import PromptTemplate, TemplateProblem
 from bakeoff.protocols import ScoreInput
 from bakeoff.scorers.code import code_context, run_code
 from bakeoff.scorers.values import read_json, shown
-from bakeoff.toolchains.user_code import Code, CodeWorker, Language
+from bakeoff.toolchains.user_code import CodeWorker, Language, UserCode
 
 
 def _path(text: str) -> str:
@@ -74,12 +74,12 @@ def workers_of(steps: Sequence[Step]) -> Iterator[CodeWorker]:
     yield from (_code(step).worker for step in steps if isinstance(step, dict))
 
 
-def _code(step: Mapping[Any, str]) -> Code:
+def _code(step: Mapping[Any, str]) -> UserCode:
     [(language, text)] = step.items()
-    return Code(language, text, usual="get_transform")
+    return UserCode(language, text, usual="get_transform")
 
 
-async def _computed(code: Code, given: ScoreInput, output: Any) -> Any:
+async def _computed(code: UserCode, given: ScoreInput, output: Any) -> Any:
     value, error = await run_code(code, given, output, code_context(given))
     if error is not None or value is None:
         raise ValueError(error or "it returned nothing")

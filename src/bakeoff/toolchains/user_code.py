@@ -36,8 +36,8 @@ class CodeResult(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Code:
-    """Code with the names of its arguments: an expression, the body of a function, or `file://path[:function]`."""
+class UserCode:
+    """UserCode with the names of its arguments: an expression, the body of a function, or `file://path[:function]`."""
 
     language: Language
     text: str
@@ -125,7 +125,7 @@ class OpenCodeWorker:
     _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
     _process: SupervisedProcess | None = None
 
-    async def call(self, code: Code, *arguments: Any) -> CodeResult:
+    async def call(self, code: UserCode, *arguments: Any) -> CodeResult:
         """Return the result of the code. Raise GraderError if it cannot be loaded, or ends its process."""
         line = code.line(arguments)
         async with self._lock:
@@ -162,7 +162,7 @@ async def _discard(stream: asyncio.StreamReader) -> None:
         pass
 
 
-def _read(line: bytes, code: Code) -> CodeResult:
+def _read(line: bytes, code: UserCode) -> CodeResult:
     if not line.strip():
         raise GraderError(f"{code}: its process ended without an answer")
     said = json.loads(line)
