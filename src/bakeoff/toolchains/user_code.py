@@ -37,7 +37,7 @@ class CodeResult(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class UserCode:
-    """UserCode with the names of its arguments: an expression, the body of a function, or `file://path[:function]`."""
+    """Code of the user with the names of its arguments: an expression, the body of a function, or `file://path[:function]`."""
 
     language: Language
     text: str
