@@ -124,9 +124,7 @@ def gates_sentence(gates: Sequence[GateResult], shards: ShardsHere | None = None
     missed = [f"{gate.option} {gate.word}" for gate in reversed(others) if not gate.met]
     which = f"{len(missed) + 1} of {len(gates)} gates did not pass" if others else "The gate did not pass"
     also = f"; also {', '.join(missed)}" if missed else ""
-    return f"{which}{alone}: {worst.option} {worst.word}: {visible(worst.sentence, _MAX_SENTENCE)}{also}.".replace(
-        "….", "…"
-    )
+    return f"{which}{alone}: {worst.option} {worst.word}: {visible(worst.sentence, _MAX_SENTENCE)}{also}."
 
 
 def of_shard_alone(shards: ShardsHere | None) -> str:
