@@ -11,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.project.test_docs_examples import FENCE, ONE_FOLDER, is_make
+from tests.project.test_docs_examples import FENCE, NOT_RUN, ONE_FOLDER, is_make
 from tests.warm_bakeoff import of_no_person
 
 from bakeoff._kernel.environment import cache_folder
@@ -37,6 +37,7 @@ def with_outputs(markdown: str, folder: Path) -> str:
         fence = FENCE.match(line)
         if fence and not language:
             language, block = (fence["info"].split() or ["text"])[0], []
+            language = "text" if written and NOT_RUN in written[-1] else language
             written.append(line)
         elif fence and line.strip() == "```":
             number += 1

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from bakeoff.record import Failure, Phase, Reasoning, Record, Score, Step, Text, ToolCall, Transcript, Usage
+from bakeoff.record import NO_USAGE, Failure, Phase, Reasoning, Record, Score, Step, Text, ToolCall, Transcript, Usage
+from bakeoff.report.formatting import money
 from bakeoff.verdict import LOST, Verdict, reaches
 
 RIGHT, HALF, WRONG = (Score(name=str(value), value=value) for value in (1.0, 0.5, 0.0))
@@ -126,7 +127,9 @@ def test_usage_adds_up_in_any_order(one: Usage, two: Usage, three: Usage) -> Non
 @given(usages, usages)
 def test_taking_away_undoes_adding(one: Usage, two: Usage) -> None:
     back = (one + two) - two
-    assert back.model_copy(update={"cost": None}) == one.model_copy(update={"cost": None})
+    unknown = {"cost": None, "unpriced": 0}
+    assert back.model_copy(update=unknown) == one.model_copy(update=unknown)
+    assert back.tokens_without_price == one.tokens_without_price
     assert (back.cost or 0.0) == (one.cost or 0.0)
 
 
@@ -159,3 +162,11 @@ def test_texts_that_come_in_by_a_copy_are_cleaned_like_all_others() -> None:
     assert Transcript.model_validate_json(transcript.model_dump_json()) == transcript
     score = Score(name="s").model_copy(update={"reason": half})
     assert score.reason == "half a pair: \\ud83d"
+
+
+def test_tokens_without_a_price_stay_known_in_sums():
+    total = Usage(input=5) + Usage(input=2, cost=0.1) + NO_USAGE + Usage(output=3)
+    assert (total.cost, total.tokens_without_price) == (0.1, 8)
+    assert money(total) == "at least $0.1000 (8 tokens without a price)"
+    assert (Usage(input=5) + Usage(input=2)).unpriced == 0  # as in a record without any price
+    assert money(total - Usage(input=5) - Usage(output=3)) == "$0.1000"

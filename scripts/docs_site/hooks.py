@@ -19,7 +19,12 @@ ROOT = Path(__file__).parents[2]
 # Pages that lie outside of docs, where code hosts look for them.
 FROM_ROOT = {"SECURITY.md": "security.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 # Files that pages link to, and that the site carries.
-FILES = ("action.yml", "examples/workflows/benchmark.yml", "examples/workflows/leaderboard.yml")
+FILES = (
+    "action.yml",
+    "examples/workflows/benchmark.yml",
+    "examples/workflows/evals.yml",
+    "examples/workflows/leaderboard.yml",
+)
 GENERATED: dict[str, Callable[[], str]] = {
     "commands": command_reference,
     "pytest options": pytest_reference,

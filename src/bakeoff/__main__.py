@@ -1,4 +1,4 @@
-"""`python -m bakeoff`."""
+"""Run the command line with `python -m bakeoff`."""
 
 from bakeoff.cli.main import main
 

@@ -12,11 +12,11 @@
         │   └── RequestTooLarge   the provider answers smaller requests and refuses this one
         ├── SubjectTimeout    caused by the subject: it was too slow
         ├── InfraError        caused by us or the provider: excluded from the score, retried
-        │   └── ToolTimeout       a server gave no answer to a call in its time
+        │   └── ToolTimeout       a server did not answer a call in time
         ├── BudgetError       a limit of the run was reached: excluded, retried on resume
         └── GraderError       a scorer broke: excluded, scored again on resume
 
-The message names the value, the place and the way out.
+Each message names the value, the place and how to fix the problem.
 """
 
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ class UsageError(BakeoffError):
 
 
 class PlanError(UsageError):
-    """A plan has problems; all of them are found before the first trial."""
+    """One or more problems of a plan, all found before the first trial."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         self.problems = tuple(problems)
@@ -70,20 +70,20 @@ class ContextOverflow(SubjectError):
 
 
 class RequestTooLarge(SubjectError):
-    """The provider kept refusing a large request of the subject, and answered smaller ones meanwhile."""
+    """The provider kept refusing a large request of the subject but answered smaller ones."""
 
 
 class SubjectTimeout(TrialError):
-    """The subject did not finish in its time; it scores 0 and is never retried."""
+    """The subject did not finish within its time limit. It scores 0 and is never retried."""
 
 
 class InfraError(TrialError):
     """Bakeoff or the provider failed. This says nothing about the subject.
 
     Attributes:
-        retry_after: the wait in seconds that the provider asks for.
-        permanent: another try would fail again.
-        exhausted: all retries that are allowed have failed; another trial may succeed later.
+        retry_after: how many seconds the provider asks to wait.
+        permanent: a retry would fail too.
+        exhausted: all allowed retries have failed; a later trial may succeed.
         stops_subject: every other trial of the subject would fail too, for example because its key is refused.
     """
 
@@ -104,7 +104,7 @@ class InfraError(TrialError):
 
 
 class ToolTimeout(InfraError):
-    """A server gave no answer to a call in its time."""
+    """A server did not answer a call within its time limit."""
 
 
 class BudgetError(TrialError):

@@ -22,25 +22,25 @@ class RunOptions:
     """Options that control how a plan is run. None of them changes what is measured."""
 
     results: Path = Path("results")  # or the address of an object store, such as Path("s3://bucket/results")
-    folder: Path | None = None  # a run to resume or to start there; None starts a new one under `results`
-    jobs: int = field(default_factory=default_jobs)  # trials in flight, over all cells of the plan
-    retries: int = 2  # of infra failures only
+    folder: Path | None = None  # of the run to resume or start; None: a new one in `results`
+    jobs: int = field(default_factory=default_jobs)  # trials in flight, over the whole plan
+    retries: int = 2  # only after infra failures
     backoff_seconds: float = 1.0  # before the first retry; doubled each time, jittered
     longest_backoff_seconds: float = 60.0
     max_cost: float | None = None  # USD
     max_total_tokens: int | None = None  # of all trials; the length of one reply is an option of subjects
-    max_seconds: float | None = None  # of this process, not of the whole run
+    max_seconds: float | None = None  # time limit of this process, not of the whole run
     sandbox: SandboxName = "auto"
     keep_workspaces: bool = False
-    replay: ReplayMode = "off"  # of model calls
+    replay: ReplayMode = "off"  # whether model calls are recorded or answered from recordings
     recordings: Path = Path(".bakeoff/recordings")
     upload_interval: float = 10.0  # seconds between uploads of a run that is kept in an object store
     trace: bool = False  # send OpenTelemetry spans; needs the extra `otel`
     rescore_only: bool = False  # make no new attempts, score the recorded ones
-    rescore_all: bool = False  # also trials whose scorers have not changed
+    rescore_all: bool = False  # score again even if the scorers have not changed
     executor: ExecutorName = "local"  # `ray` needs the extra `ray`
-    ray_address: str | None = None  # None: RAY_ADDRESS, else a Ray that runs on this machine, else one for this run
-    ray_silence_seconds: float = 60.0  # a node that is silent for so long is lost, and as long is waited for another
+    ray_address: str | None = None  # None: RAY_ADDRESS, else a local Ray, else a new one
+    ray_silence_seconds: float = 60.0  # a node that is silent for so long counts as lost
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)  # in addition to those of the environment
 
     def __post_init__(self) -> None:

@@ -1,11 +1,12 @@
-"""PLAN: what to try. Cases × subjects × rounds as frozen data; trials are made one at a time.
+"""The plan of a run: cases × subjects × rounds as frozen data.
 
-A `Plan` names its subjects and scorers by `SubjectSpec` and `ScorerSpec`, which `bakeoff.engine.registry` builds. It is
-written to the run folder as JSON, so that a run can be resumed without the files that it was made from.
+A `Plan` names its subjects and scorers by `SubjectSpec` and `ScorerSpec`, which
+`bakeoff.engine.registry` builds. The plan is kept in the run folder, so that a run can be resumed
+without the original files.
 
-Each `Trial` has two keys made of digests. The attempt key covers everything that a subject can notice; the score key
-adds everything that only graders can notice. Resuming compares keys, so an edited case counts as a new one, and an
-edited scorer needs no new attempt.
+Trials are made one at a time. Each has two keys. The attempt key covers everything that a subject
+can notice; the score key adds everything that only graders can notice. Resuming compares keys, so
+an edited case counts as a new one, and an edited scorer needs no new attempt.
 """
 
 import hashlib
@@ -69,11 +70,11 @@ Files = dict[RelativePath, CleanText]
 
 
 class Limits(FrozenModel):
-    """Bounds of one trial; the seconds are wall-clock."""
+    """The limits of one trial. All seconds are wall-clock time."""
 
     @cached_property
     def attempt_digest(self) -> str:
-        """Return a digest of what a subject can notice; the time limit of scoring is not part of it."""
+        """Return a digest of all limits except that of scoring, which subjects do not notice."""
         return fingerprint(self.model_dump(exclude={"score_seconds"}, exclude_defaults=True))
 
     prepare_seconds: PositiveFloat = 60.0
@@ -90,7 +91,7 @@ Framework = Literal["svelte", "react", "vue", "typescript"]
 
 
 class Grading(FrozenModel):
-    """The way to run the hidden tests of a case on an answer; see `bakeoff.grading`."""
+    """How to run the hidden tests of a case on an answer; see `bakeoff.grading`."""
 
     runner: Literal["vitest", "jest", "pytest", "junit", "command"]
     solution: tuple[RelativePath, ...] = Field(min_length=1, description="the files that an answer consists of")
@@ -124,12 +125,12 @@ class Origin(FrozenModel):
 
     @property
     def label(self) -> str:
-        """Return the checkout and its commit in a few words."""
+        """Return the checkout and its commit in a few words, such as `bundled at 1.0`."""
         commit = self.commit[:10] if self.commit and " " not in self.commit else self.commit
         return " at ".join(filter(None, (self.checkout, commit)))
 
     def is_comparable(self, other: "Origin") -> bool:
-        """Return True if cases of the same name may be equal: track and commit agree wherever both are known."""
+        """Return True if no known track or commit differs, so that equal names mean equal cases."""
         pairs = ((self.track, other.track), (self.commit, other.commit))
         return all(one is None or another is None or one == another for one, another in pairs)
 
@@ -141,9 +142,9 @@ Gate = Literal["mean", "pass@k", "pass^k"]
 class PassRule(FrozenModel):
     """The rule that decides when a case passes, given all its rounds for one subject.
 
-    `each` judges each trial by itself, as in cases without a rule, but by another threshold. With `share`, each round
-    passes or fails by itself, and a share of them has to pass. The others are a `Gate`, whose score must reach the
-    threshold.
+    With the gate `each`, every trial is judged alone, by the threshold of this rule. With `share`,
+    every round passes or fails alone, and the given share of rounds must pass. Any other gate makes
+    one score of all rounds, which must reach the threshold.
     """
 
     threshold: float | None = Field(default=1.0, ge=0, le=1, description="None records without passing or failing")
@@ -153,16 +154,27 @@ class PassRule(FrozenModel):
 
 
 class ScorerSpec(FrozenModel):
-    """A scorer as data. `name` distinguishes two of one kind; the default is the kind."""
+    """A scorer as data. `name` tells scorers of the same kind apart; it defaults to the kind."""
 
     kind: Name
     name: Name | None = None
     options: CleanObject = {}
     revision: str = ""
+    transform: tuple[CleanText | dict[CleanText, CleanText], ...] = Field(
+        default=(), description="changes the answer for this scorer, step by step: JMESPath, Jinja, or code by language"
+    )
+    threshold: float | None = Field(default=None, description="a score of at least this counts as 1, a lower one as 0")
+    negated: bool = Field(default=False, description="1 minus the score counts")
+    weight: float = Field(default=1.0, ge=0, description="in the mean of all scores; one with 0 is only shown")
+
+    @property
+    def has_rules(self) -> bool:
+        """Return True if the spec changes the answer before it is scored, or the score after that."""
+        return bool(self.transform) or self.negated or self.threshold is not None or self.weight != 1
 
     @cached_property
     def digest(self) -> str:
-        """Return the digest that stands for the scorer in score keys. Options at their defaults do not count."""
+        """Return the digest of the scorer in score keys. Default values of options are left out."""
         return fingerprint(self.model_dump(exclude_defaults=True))
 
 
@@ -197,25 +209,25 @@ class Case(FrozenModel):
 
     @cached_property
     def attempt_digest(self) -> str:
-        """Return a digest of what a subject can notice. Fields at their defaults do not count."""
+        """Return a digest of the fields that a subject can notice. Default values are left out."""
         return self.attempt_digest_within(self.limits)
 
     def attempt_digest_within(self, limits: Limits) -> str:
-        """Return the attempt digest that the case would have with other limits, such as those of the command line."""
+        """Return the attempt digest under other limits, such as those of the command line."""
         return fingerprint(self._differing(_NOTICED), limits.attempt_digest)
 
     @cached_property
     def score_digest(self) -> str:
-        """Return a digest of what only graders can notice. A new one means scoring again, not attempting again."""
+        """Return a digest of the fields that only graders notice. If it changes, score again."""
         return self.score_digest_within(self.limits)
 
     def score_digest_within(self, limits: Limits) -> str:
-        """Return the score digest that the case would have with other limits."""
+        """Return the score digest under other limits."""
         own = [] if self.scorers is None else [[scorer.digest for scorer in self.scorers]]
         return fingerprint(self._differing(_GRADED), limits.score_seconds, *own)
 
     def _differing(self, names: set[str]) -> dict[str, Any]:
-        """Return those of these fields that are not at their defaults. Faster than `model_dump` for most cases."""
+        """Return the named fields that differ from their defaults, faster than `model_dump`."""
         if self.grading is not None:
             return self.model_dump(include=names, exclude_defaults=True)
         fields, own = type(self).model_fields, self.__dict__
@@ -251,7 +263,7 @@ _GRADED = {"hidden", "reference", "expected", "grading", "variables"}
 
 
 class SubjectSpec(FrozenModel):
-    """A subject as data. `revision` stands for what options cannot express, such as the source of a function."""
+    """A subject as data. `revision` covers more than the options, such as a function's source."""
 
     kind: Name
     name: Name
@@ -262,7 +274,7 @@ class SubjectSpec(FrozenModel):
 
     @cached_property
     def digest(self) -> str:
-        """Return the digest that stands for the subject in attempt keys. Descriptions of treatments do not count."""
+        """Return the digest of the subject in attempt keys, without names of treatments."""
         return fingerprint(self.model_dump(exclude_defaults=True, exclude={"base", "treatment"}))
 
 
@@ -271,7 +283,7 @@ CONTROLS = frozenset({"nop", "oracle", "cheat"})
 
 
 class UntilDecided(FrozenModel):
-    """Early stopping: compare all subjects in pairs during the run, and skip trials that only decided pairs need."""
+    """Early stopping: compare subjects in pairs, and skip trials that no undecided pair needs."""
 
     alpha: float = Field(default=0.05, gt=0, lt=1, description="the chance that any pair is decided wrongly, at most")
     margin: float | None = Field(
@@ -281,12 +293,12 @@ class UntilDecided(FrozenModel):
 
     @classmethod
     def in_new_order(cls, margin: float | None = None) -> Self:
-        """Draw a random order for one run, so that runs that end early do not all use the same cases."""
+        """Return settings with a new random order, so that runs differ in the cases they use."""
         return cls(margin=margin, order=secrets.randbits(32))
 
 
 class Shard(FrozenModel):
-    """One of several parts of a plan that run apart from each other: every n-th case."""
+    """One of several parts of a plan that run separately. Each takes every n-th case."""
 
     number: PositiveInt
     of: PositiveInt
@@ -299,13 +311,13 @@ class Shard(FrozenModel):
 
     @property
     def numbers_with_cases(self) -> range:
-        """Return the numbers of the shards that have a case."""
+        """Return the numbers of the shards that have at least one case."""
         return range(1, min(self.of, self.cases) + 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One case × one subject × one round. `index` is its place in the order of the plan."""
+    """One case × one subject × one round. `index` is its position in the plan."""
 
     index: int
     case: Case
@@ -322,8 +334,12 @@ class Trial:
         return {"case": self.case.id, "subject": self.subject.name, "round": self.round, **keys}
 
 
+IMPORTED = "imported"
+"""The door of logs of other tools, and the key of their origin in the settings of the plan."""
+
+
 class Plan(FrozenModel):
-    """The whole experiment. Rounds are outermost and subjects innermost, so a run stopped half way is still paired."""
+    """The whole experiment. Rounds are outermost, so that all subjects advance together."""
 
     name: Name
     cases: tuple[Case, ...]
@@ -341,12 +357,17 @@ class Plan(FrozenModel):
     shard: Shard | None = Field(default=None, description="which part of a larger plan this is")
 
     @property
+    def is_imported(self) -> bool:
+        """Tell whether this is the plan of a log of another tool, which Bakeoff cannot run again."""
+        return self.door == IMPORTED
+
+    @property
     def size(self) -> int:
-        """Return the number of trials. A sparse plan has records for a part of them only."""
+        """Return the number of trials. A sparse plan has records for only some of them."""
         return self.rounds * len(self.cases) * len(self.subjects)
 
     def trial(self, index: int) -> Trial:
-        """Return the trial at one place of the order, counted from 0. Raises `IndexError` beyond the last."""
+        """Return the trial at a position, counted from 0. Raise `IndexError` past the end."""
         if not 0 <= index < self.size:
             raise IndexError(f"trial {index} of a plan with {self.size}")
         rest, subject = divmod(index, len(self.subjects))
@@ -354,11 +375,11 @@ class Plan(FrozenModel):
         return self.trial_of(self.cases[case], self.subjects[subject], round_, index)
 
     def trials(self) -> Iterator[Trial]:
-        """Yield every trial in order. Each is made when it is asked for, so that large plans take little memory."""
+        """Yield all trials in order. Each is made on demand, which saves memory in large plans."""
         return map(self.trial, range(self.size))
 
     def find(self, case_id: str, subject: str, round_: int) -> Trial | None:
-        """Return the trial of these names, or None if the plan has none. Rounds count from 0."""
+        """Return the trial of this case, subject and round (from 0), or None."""
         case_at, subject_at = self._case_places.get(case_id), self._subject_places.get(subject)
         if case_at is None or subject_at is None or not 0 <= round_ < self.rounds:
             return None
@@ -366,31 +387,31 @@ class Plan(FrozenModel):
         return self.trial_of(self.cases[case_at], self.subjects[subject_at], round_, index)
 
     def threshold_of(self, case: Case) -> float | None:
-        """Return the score that one trial of a case must reach; None if it is only recorded."""
+        """Return the score that one trial of a case must reach; None if it has no threshold."""
         rule = case.pass_rule
         return rule.threshold if rule is not None and rule.gate == "each" else self.threshold
 
     @property
     def thresholds(self) -> tuple[float, ...]:
-        """Return the scores that cases must reach, lowest first; none if all are only recorded."""
+        """Return the scores that cases must reach, lowest first; empty if there are none."""
         rules = {self.threshold if case.pass_rule is None else case.pass_rule.threshold for case in self.cases}
         return tuple(sorted(each for each in rules if each is not None))
 
     @cached_property
     def every_scorer(self) -> tuple[ScorerSpec, ...]:
-        """Return the scorers of the plan and those of single cases, once each."""
+        """Return the scorers of the plan and those of single cases, each once."""
         own = [scorer for case in self.cases for scorer in case.scorers or ()]
         return tuple({scorer.digest: scorer for scorer in (*self.scorers, *own)}.values()) if own else self.scorers
 
     @property
     def scorer_names(self) -> list[str]:
-        """Return the names of scores as the plan has them: those of its own scorers, then those of single cases."""
+        """Return the names of all scores: the plan's own first, then those of single cases."""
         names = [scorer.name or scorer.kind for scorer in self.scorers]
         own = dict.fromkeys(scorer.name or scorer.kind for scorer in self.every_scorer)
         return names + [name for name in own if name not in names]
 
     def with_scorers(self, scorers: tuple[ScorerSpec, ...]) -> Self:
-        """Return the plan with these scorers for all cases, also for those that had scorers of their own."""
+        """Return the plan with these scorers for every case, even if the case had its own."""
         cases = tuple(
             case if case.scorers is None else case.model_copy(update={"scorers": None}) for case in self.cases
         )
@@ -398,7 +419,7 @@ class Plan(FrozenModel):
 
     @property
     def ends_when_decided(self) -> bool:
-        """Return True if a run of the plan can end early. Sparse plans, which pytest sessions write, cannot."""
+        """Return True if the plan can end early. Sparse plans (of pytest sessions) cannot."""
         return self.until_decided is not None and not self.sparse
 
     @property
@@ -408,10 +429,10 @@ class Plan(FrozenModel):
 
     @property
     def origin(self) -> Origin:
-        """Return the origin of the cases. All its fields are empty if the plan names none, as most plans do."""
+        """Return the origin of the cases. All its fields are empty if it is unknown."""
         try:
             return Origin.model_validate(self.settings.get(ORIGIN) or {})
-        except ValidationError:  # settings are a door's own affair
+        except ValidationError:  # each door decides what its settings hold
             return Origin()
 
     def from_origin(self, **changes: Any) -> Self:
@@ -420,16 +441,16 @@ class Plan(FrozenModel):
         return self.with_changes(settings={**self.settings, ORIGIN: origin})
 
     def with_changes(self, **changes: Any) -> Self:
-        """Return a changed plan. `model_copy` would also copy the cached properties of this one."""
+        """Return a changed copy of the plan. `model_copy` would also copy the cached properties."""
         return type(self)(**{name: getattr(self, name) for name in type(self).model_fields} | changes)
 
     def take_shard(self, number: int, of: int, *, largest: int = 0) -> Self:
-        """Return one of `of` parts of the plan: the case at this number, and every `of`-th after it.
+        """Return one of `of` parts of the plan: case `number` and every `of`-th case after it.
 
-        `largest` is the number of cases of the largest plan if several plans are split alike: smaller ones may then
-        have fewer cases than shards.
+        If several plans are split in the same way, `largest` is the number of cases of the largest.
+        The smaller plans may then have fewer cases than shards.
 
-        Raises `UsageError` if there are fewer cases than shards, or if the plan runs until it is decided.
+        Raises `UsageError` if there are fewer cases than shards, or if the plan can end early.
         """
         if self.ends_when_decided:
             raise UsageError(
@@ -451,7 +472,7 @@ class Plan(FrozenModel):
         return fingerprint(cases, subjects, self._scorers_digest, self.rounds, self.seed)
 
     def problems(self) -> list[str]:
-        """Return the problems of the plan; subjects and scorers are checked when they are built."""
+        """Return the problems of the plan. Subjects and scorers are checked when they are built."""
         found = [
             f"plan {self.name!r} has no {what}: add at least one"
             for what, items in (("cases", self.cases), ("subjects", self.subjects), ("scorers", self.every_scorer))
@@ -476,7 +497,7 @@ class Plan(FrozenModel):
     ) -> Trial:
         """Return a trial of a case and a subject, with the keys that it has in this plan.
 
-        `limits`, if given, replace those of the case in the keys.
+        `limits`, if given, replace the limits of the case in the keys.
         """
         attempt = case.attempt_digest if limits is None else case.attempt_digest_within(limits)
         score = case.score_digest if limits is None else case.score_digest_within(limits)
@@ -507,12 +528,12 @@ def describe(spec: SubjectSpec | ScorerSpec) -> str:
 
 
 def read_options(spec: SubjectSpec | ScorerSpec, model: type[Options]) -> Options:
-    """Return a spec's options as its kind declares them."""
+    """Return the options of a spec, validated by the model of its kind."""
     return check_options(spec.options, model, describe(spec))
 
 
 def check_options(options: Mapping[str, Any], model: type[Options], who: str) -> Options:
-    """Return the options, or raise UsageError with the problems, the values and the names of all options."""
+    """Return the validated options. Raise UsageError with all problems, values and known names."""
     try:
         return model.model_validate(options, context=who)
     except ValidationError as error:

@@ -4,7 +4,7 @@ A trial uses them in this order. The engine makes a `Workspace` if the subject `
 `Subject.attempt(task)`. It then gives the `Transcript` and the collected files to each `Scorer` as a `ScoreInput`.
 Both run programs only through a `Sandbox`. A `Resource` is opened once and shared by all trials of a run.
 
-The `runtime_checkable` protocols are optional abilities: a subject or scorer has one by having its methods.
+The `runtime_checkable` protocols are optional: subjects and scorers may have their methods.
 """
 
 import asyncio
@@ -57,23 +57,22 @@ class Command:
     place: Place
     seconds: float
     limits: Limits = field(default_factory=Limits)
-    env: Mapping[str, str] = field(default_factory=dict)  # added to the allow-listed environment
+    env: Mapping[str, str] = field(default_factory=dict)  # added to the allowed variables
     stdin: bytes = b""
     network: bool = False  # enforced from `bwrap` up; the `process` sandbox cannot take the network away
-    readable: tuple[Path, ...] = ()  # further host paths that it can read, such as a toolchain
-    shared: Mapping[Path, bool] = field(default_factory=dict)  # paths that a person named; True: it may change them
+    readable: tuple[Path, ...] = ()  # more host paths that it can read, such as a toolchain
+    shared: Mapping[Path, bool] = field(default_factory=dict)  # the user's paths; True: writable
     cwd: Path | None = None  # a shared folder to start in, instead of the place's own
-    graded: bool = False  # refuse system calls that reach into other processes; the same environment everywhere
+    graded: bool = False  # block access to other processes; same variables on every machine
     children: bool = True  # may start processes, and not only threads; in `docker`, all may
-    time_up: asyncio.Event | None = None  # ends it as `seconds` do, for clocks that can be paused
+    time_up: asyncio.Event | None = None  # ends the command when set; for clocks that can be paused
 
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
     """The result of a command.
 
-    `exit_code` is negative for a signal, as in `subprocess`. Output may be cut at the limits of the command; `stop`
-    says so.
+    `exit_code` is negative for a signal, as in `subprocess`. If output was cut, `stop` says so.
     """
 
     exit_code: int
@@ -89,16 +88,16 @@ class CommandResult:
 
 
 class Sandbox(Protocol):
-    """Runs commands in isolation. `bakeoff.sandbox` has one for each rung: `process`, `bwrap` and `docker`."""
+    """Runs commands in isolation. `bakeoff.sandbox` has `process`, `bwrap` and `docker`."""
 
     @property
     def name(self) -> str:
-        """Return the name of the rung, as `--sandbox` takes it."""
+        """Return the name of the sandbox, as `--sandbox` takes it."""
 
     async def run(self, command: Command) -> CommandResult:
-        """Run a command to its end or to its limits.
+        """Run a command until it ends or reaches a limit.
 
-        A command that fails or exceeds a limit is a result, not an error.
+        A command that fails or exceeds a limit gives a result, not an exception.
         """
 
 
@@ -110,7 +109,7 @@ class Workspace(Protocol):
         """Return the folder on the host. A command inside the sandbox may see it under another path."""
 
     def write(self, files: Mapping[str, str]) -> None:
-        """Write texts by relative path. Only do this before anything untrusted has run in the folder."""
+        """Write text files by relative path, before any untrusted code has run in the folder."""
 
     async def run(
         self,
@@ -121,32 +120,32 @@ class Workspace(Protocol):
         network: bool = False,
         stdin: bytes = b"",
     ) -> CommandResult:
-        """Run a command; when this returns, nothing it started is alive.
+        """Run a command. When this returns, every process that it started has ended.
 
         `env` is added to the allow-listed environment. A command has no network unless `network` is True.
         """
 
     async def collect(self, patterns: tuple[str, ...]) -> tuple[dict[str, str], dict[str, str]]:
-        """Return the texts of the files that match, and the refused files with reasons, both by relative path.
+        """Return matching files with their texts, and refused files with the reasons.
 
         The folder is untrusted: links, special files and files that are too large are refused.
         """
 
 
 class Resource(Protocol):
-    """Something that a run opens once and shares; two with the same `key` are the same."""
+    """Something that a run opens once and shares. Resources with the same `key` are the same."""
 
     @property
     def key(self) -> str:
-        """Return the key of the resource, under which `Task.resources` and `ScoreInput.resources` have it."""
+        """Return the key that finds the resource in `Task.resources` and `ScoreInput.resources`."""
 
     def open(self) -> AbstractAsyncContextManager[Any]:
-        """Return a context manager that starts the resource and, at the end of the run, stops it."""
+        """Return a context manager that starts the resource, and stops it at the end of the run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """The needs of a subject or scorer, which it declares in an attribute `needs`. Scorers always get workspaces."""
+    """The needs of a subject or scorer, in its attribute `needs`. Scorers always get workspaces."""
 
     workspace: bool = False
     resources: tuple[Resource, ...] = ()
@@ -154,7 +153,7 @@ class Needs:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """Something a subject may call. It runs on the host, so it may use what the subject must not see."""
+    """A tool that the subject may call. It runs on the host, so it may use hidden files."""
 
     name: str
     description: str
@@ -177,7 +176,7 @@ class Task:
     seed: int
     limits: Limits
     spend: Callable[[Usage], None]  # report usage as it arrives; raises BudgetError above the limit
-    count: Callable[[Usage], None]  # report usage that a recording stands for: no budget is charged
+    count: Callable[[Usage], None]  # report usage of a recorded answer, which costs nothing now
     tools: tuple[Tool, ...] = ()
     resources: Mapping[str, Any] = field(default_factory=dict)
     own_workspace: Workspace | None = None
@@ -185,7 +184,7 @@ class Task:
 
     @classmethod
     def alone(cls, seconds: float, **given: Any) -> Self:
-        """Return a task outside of a run, without a budget. Fields that are not given are empty."""
+        """Return a task for use outside a run, without a budget. Other fields are empty."""
         empty = dict.fromkeys(("prompt", "case_id", "subject", "trial_id"), "") | {"round": 0, "seed": 0}
         spends = {"spend": lambda _: None, "count": lambda _: None}
         limits = Limits(attempt_seconds=seconds)
@@ -193,30 +192,30 @@ class Task:
 
     @property
     def workspace(self) -> Workspace:
-        """Return the workspace of the trial. Raises `LookupError` for a subject that did not ask for one."""
+        """Return the workspace of the trial. Raise `LookupError` if the subject needs none."""
         if self.own_workspace is None:
             raise LookupError("this subject did not ask for a workspace: give it `needs = Needs(workspace=True)`")
         return self.own_workspace
 
 
 class Subject(Protocol):
-    """The thing that is judged: a model, an agent, a function."""
+    """What is judged: a model, an agent or a function."""
 
     async def attempt(self, task: Task) -> Transcript:
         """Attempt the task once, and return the conversation and its result.
 
-        Report usage with `task.spend` as it arrives, so that it counts even if the attempt is killed. The type of a
-        `TrialError` decides whose failure it is. Any other exception counts as `infra`, unless the subject has an
-        attribute `raises_its_own_errors = True`.
+        Report usage with `task.spend` as it arrives, so that it counts even if the attempt is
+        killed. The type of a `TrialError` tells who caused the failure. Any other exception counts
+        as `infra`, unless the subject has the attribute `raises_its_own_errors = True`.
         """
 
 
 @runtime_checkable
 class BoundSubject(Protocol):
-    """A subject that gets the hidden parts of a case on purpose; its records say so."""
+    """A subject that is given the hidden parts of a case on purpose. Its records say so."""
 
     def bind(self, case: Case) -> Subject:
-        """Return the subject that attempts this one case."""
+        """Return a subject that attempts this one case."""
 
 
 @runtime_checkable
@@ -224,7 +223,7 @@ class Checking(Protocol):
     """A subject or scorer that can check a case before anything runs."""
 
     def check(self, case: Case) -> str | None:
-        """Return one sentence on what is wrong with the case and how to fix it; None if nothing is wrong."""
+        """Return a sentence on what is wrong with the case and how to fix it, or None."""
 
 
 @runtime_checkable
@@ -236,21 +235,29 @@ class SelectiveScorer(Protocol):
 
 
 @runtime_checkable
+class AcceptsReference(Protocol):
+    """A scorer that knows for which cases the reference itself must get the full score."""
+
+    def accepts_reference(self, case: Case) -> bool:
+        """Return True if the reference of the case is right as it is: its expected answer, or its reference files."""
+
+
+@runtime_checkable
 class NeedsNetwork(Protocol):
     """A subject or scorer that uses the network."""
 
     def lacks(self) -> list[str]:
-        """Return one sentence for each thing that the use of the network lacks. It is reported before anything runs."""
+        """Return a sentence for each thing that is missing to use the network."""
 
     def secrets(self) -> Mapping[str, str]:
-        """Return the API keys that it uses, by the names of their variables; they are kept out of all files."""
+        """Return the API keys by the names of their variables, to keep them out of all files."""
 
     def offline(self) -> Self:
-        """Return a copy that works from recordings alone."""
+        """Return a copy that uses only recordings."""
 
 
 def _nobody_counts(usage: Usage) -> None:
-    """Ignore usage: outside of a run, nothing counts it."""
+    """Ignore usage. This is the default outside of a run, where nothing counts it."""
 
 
 def _no_workspace() -> AbstractAsyncContextManager[Workspace]:
@@ -261,8 +268,8 @@ def _no_workspace() -> AbstractAsyncContextManager[Workspace]:
 class ScoreInput:
     """The input of a scorer.
 
-    Scorers mostly use `input`, `output`, `expected` and `tool_calls`. A case that was written in Python can have
-    further values: each is an attribute too, so that a row `{"input": …, "topic": …}` gives `given.topic`.
+    Most scorers use `input`, `output`, `expected` and `tool_calls`. A case written in Python can
+    have more values. Each is an attribute: `{"input": …, "topic": …}` gives `given.topic`.
     """
 
     case: Case
@@ -274,7 +281,7 @@ class ScoreInput:
     row: Mapping[str, Any] = field(default_factory=dict)
     """The case as its author wrote it in Python; its values need not be JSON."""
     seconds: float | None = None  # duration of the attempt, without waiting for others
-    spend: Callable[[Usage], None] = _nobody_counts  # as in `Task`: judges cost money, too
+    spend: Callable[[Usage], None] = _nobody_counts  # as in `Task`, because judges cost money too
     asking: Task | None = None  # in a run, for a scorer that asks a model: its budget, clock and recordings
 
     @classmethod
@@ -287,7 +294,7 @@ class ScoreInput:
         seconds: float | None = None,
         **row: Any,
     ) -> Self:
-        """Make an input to call a scorer directly, as in a test of the scorer: an output, and the row that it answers.
+        """Make an input from an output and its row, for calling a scorer directly in a test.
 
         Such an input has no workspace: `pristine` raises `LookupError`.
         """
@@ -299,7 +306,7 @@ class ScoreInput:
 
     @property
     def input(self) -> Any:
-        """Return the `input` of the row, or else the prompt of the case."""
+        """Return `input` of the row, or else the prompt of the case."""
         return self.row.get("input", self.case.prompt)
 
     @property
@@ -309,16 +316,16 @@ class ScoreInput:
 
     @property
     def expected(self) -> Any:
-        """Return the `expected` of the row, or else that of the case; None if there is none."""
+        """Return `expected` of the row, or else the expected answer of the case, or None."""
         return self.row.get("expected", self.case.expected)
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
-        """Return all calls of tools in the attempt, in order."""
+        """Return all tool calls of the attempt, in order."""
         return self.transcript.tool_calls
 
     def __getattr__(self, name: str) -> Any:
-        """Return another value of the row by its name."""
+        """Return any other value of the row by its name."""
         if not name.startswith("_") and name in self.row:
             return self.row[name]
         raise AttributeError(
@@ -332,24 +339,24 @@ SCORING: ContextVar[tuple[ScoreInput, asyncio.AbstractEventLoop] | None] = Conte
 
 @runtime_checkable
 class ModelJudge(Protocol):
-    """A scorer that asks a model, which must not judge its own answers."""
+    """A scorer that asks a model. A model must not judge its own answers."""
 
     def self_judging_problem(self, model: str) -> str | None:
-        """Return the reason why it must not judge answers of this model; None if it may."""
+        """Return why this scorer must not judge answers of the given model; None if it may."""
 
 
 Scored: TypeAlias = Score | float | bool | None
 
 
 class Scorer(Protocol):
-    """Scores one trial: a callable, sync or async. Sync ones run in a thread."""
+    """Scores one trial. A scorer is a callable, sync or async; sync scorers run in a thread."""
 
     @property
     def name(self) -> str:
-        """Return the name of its scores, unless the plan sets another one. Scorers of one case need different names."""
+        """Return the default name of its scores. Names must differ within a case."""
 
     def __call__(self, given: ScoreInput, /) -> Scored | Awaitable[Scored]:
         """Return a score, a number from 0 to 1, True or False, or None for "unscored".
 
-        An exception that is not a `TrialError` is a failure of the scorer, not of the subject: its kind is `grader`.
+        Any exception except a `TrialError` is the scorer's failure and has the kind `grader`.
         """

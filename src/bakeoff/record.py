@@ -1,8 +1,9 @@
-"""RECORD: what happened in one trial. Phases and scores are stored; verdicts are derived from them.
+"""The record of one trial. Phases and scores are stored; verdicts are derived from them.
 
-A `Record` has up to three `Phase`s (prepare, attempt, score), the `Transcript` of the attempt, the collected files and
-a `Score` per scorer. A phase that was not reached is None. One that ended early has a `Failure`, whose `kind` names the
-cause. The two keys say what exactly was tried and scored: a record counts for a trial only while its keys agree.
+A `Record` has up to three `Phase`s (prepare, attempt, score), the `Transcript` of the attempt, the
+collected files and a `Score` per scorer. A phase that was not reached is None. A phase that ended
+early has a `Failure`, whose `kind` names the cause. The two keys identify what was tried and
+scored: a record belongs to a trial only if their keys are equal.
 
 Texts of subjects and scorers are cleaned when an object is made, so that every record can be written as JSON.
 """
@@ -21,7 +22,7 @@ from pydantic import (
 )
 
 from bakeoff._kernel.json import CleanJson, CleanObject, CleanText, as_json, clean
-from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.model import FrozenModel, sparse_field
 from bakeoff.verdict import Round, Verdict, trial_verdict
 
 if TYPE_CHECKING:
@@ -40,8 +41,12 @@ OPENED = "opened"
 """The key in a transcript's metadata for the files of a treatment that the subject opened, where that is known."""
 
 
+LABEL = "label"
+"""The key in the metadata of a score for the text of a scorer that gives no number on purpose."""
+
+
 class Usage(FrozenModel):
-    """Tokens and money. `input` is the whole prompt, cached tokens included; `cost` in USD is None when unknown."""
+    """Tokens and money. `input` includes cached tokens; `cost` is in USD, or None if unknown."""
 
     requests: int = 0
     input: int = 0
@@ -50,10 +55,16 @@ class Usage(FrozenModel):
     cache_write: int = 0
     reasoning: int = 0
     cost: float | None = None
+    unpriced: int = sparse_field(0, "tokens that are not in `cost`; 0 if it is None, which leaves out all")
+
+    @property
+    def tokens_without_price(self) -> int:
+        """Return the number of tokens whose cost is unknown."""
+        return self.tokens if self.cost is None else self.unpriced
 
     @property
     def tokens(self) -> int:
-        """Return the tokens of prompts and answers together. Cached tokens are part of `input`."""
+        """Return the tokens of prompts and answers. `input` already includes cached tokens."""
         return self.input + self.output
 
     def __add__(self, other: Self) -> "Usage":
@@ -64,6 +75,7 @@ class Usage(FrozenModel):
 
     def _combine(self, other: Self, sign: int) -> "Usage":
         costs = [cost for cost in (self.cost, other.cost and sign * other.cost) if cost is not None]
+        unpriced = self.tokens_without_price + sign * other.tokens_without_price
         return Usage(
             requests=self.requests + sign * other.requests,
             input=self.input + sign * other.input,
@@ -72,6 +84,7 @@ class Usage(FrozenModel):
             cache_write=self.cache_write + sign * other.cache_write,
             reasoning=self.reasoning + sign * other.reasoning,
             cost=sum(costs) if costs else None,
+            unpriced=unpriced if costs else 0,
         )
 
 
@@ -83,12 +96,12 @@ class _WithTexts(FrozenModel):
     """A part of a record that holds texts of subjects and scorers."""
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """Copy with new values. Their texts are cleaned like those of a new object, which pydantic would not do."""
+        """Copy with new values, and clean their texts, which pydantic's copy would not do."""
         return super().model_copy(update=clean(dict(update or {})), deep=deep)
 
 
 class _TaggedBlock(_WithTexts):
-    """A part of a step. Its `type` is always written, also where defaults are left out."""
+    """A part of a step. Its `type` is always written, even if default values are omitted."""
 
     @model_serializer(mode="wrap")
     def _with_type(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -112,8 +125,9 @@ class Reasoning(_TaggedBlock):
 class ToolCall(_TaggedBlock):
     """One call of a tool and its result.
 
-    Calls made by hand may use `timestamp` for `started` (seconds or milliseconds, a `datetime`, ISO text), a `type` of
-    their own, which is kept as `kind`, and any objects as arguments, results and errors.
+    Calls created by user code may give `timestamp` instead of `started` (seconds, milliseconds, a
+    `datetime` or ISO text), any `type`, kept as `kind`, and any objects as arguments, results or
+    errors.
     """
 
     type: Literal["tool"] = "tool"
@@ -149,13 +163,13 @@ class ToolCall(_TaggedBlock):
 
     @property
     def timestamp(self) -> float | None:
-        """Return the start in seconds since 1970; None if unknown. It is another name of `started`."""
+        """Return the start in seconds since 1970, or None: another name of `started`."""
         return self.started
 
     @model_validator(mode="wrap")
     @classmethod
     def _by_hand(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        """Validate strictly first, which is fast for journals, and convert only what fails."""
+        """Validate strictly first, which is fast for journals. Convert the data if that fails."""
         try:
             return handler(data)
         except ValidationError:
@@ -169,7 +183,7 @@ _MILLISECONDS = 1e11  # a larger time is in milliseconds
 
 
 def _as_recorded(given: dict[str, Any]) -> dict[str, Any]:
-    """Convert a call made by hand to the fields of a record."""
+    """Convert a call created by user code to the fields of a record."""
     data = {_OTHER_NAMES.get(name, name): value for name, value in given.items()}
     if data.get("type") != "tool":
         kind = data.pop("type", None)
@@ -208,7 +222,7 @@ Part = Annotated[Text | Reasoning | ToolCall, Field(discriminator="type")]
 
 
 class Step(_WithTexts):
-    """One turn of the subject between two inputs: its texts and its tool calls."""
+    """One turn of the subject: its texts and tool calls between two inputs."""
 
     parts: tuple[Part, ...] = ()
     usage: Usage = NO_USAGE
@@ -219,7 +233,7 @@ class Step(_WithTexts):
 class Transcript(_WithTexts):
     """Everything that a subject said and did in one attempt.
 
-    `output` is the final answer that scorers judge: text, or any JSON value. `usage` is that of the whole attempt.
+    `output` is the final answer for scorers: text or any JSON value. `usage` covers the attempt.
     """
 
     output: CleanJson = None
@@ -229,23 +243,23 @@ class Transcript(_WithTexts):
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
-        """Return the calls of tools in all steps, in order."""
+        """Return the tool calls of all steps, in order."""
         return tuple(part for step in self.steps for part in step.parts if isinstance(part, ToolCall))
 
 
 class Failure(_WithTexts):
-    """The reason why a phase ended early; `kind` says what caused it.
+    """The reason why a phase ended early. Its `kind` names the cause.
 
-    `subject` and `timeout` are the subject's own: the trial scores 0. The other kinds leave the trial unscored, and a
-    resumed run tries it again.
+    The subject itself causes `subject` and `timeout`: the trial scores 0. Any other kind leaves the
+    trial unscored, and a resumed run tries it again.
     """
 
     kind: Literal["subject", "timeout", "budget", "infra", "grader"]
     type: CleanText
     message: CleanText
     detail: CleanText = ""
-    retry_after: float | None = None  # seconds to wait, as the provider asked
-    permanent: bool = False  # another try at once would fail again
+    retry_after: float | None = None  # how many seconds the provider asks to wait
+    permanent: bool = False  # an immediate retry would fail too
     stops_subject: bool = False  # every other trial of the subject would fail too
 
 
@@ -254,7 +268,7 @@ TESTS = "tests"
 
 
 class TestResult(FrozenModel):
-    """One test of an answer. `hidden` says that the subject did not see it."""
+    """One test of an answer. `hidden` is True if the subject did not see the test."""
 
     __test__ = False  # keep pytest from collecting it
 
@@ -269,7 +283,7 @@ UNIT_TESTS = "unit_tests"
 
 
 class UnitTests(FrozenModel):
-    """The number of passed unit tests and of all. In sums over cases, every test counts alike."""
+    """How many unit tests passed, and how many there are. Sums weight each test equally."""
 
     passed: int = Field(ge=0)
     total: int = Field(ge=0)
@@ -288,7 +302,7 @@ PROVEN_TESTS = "tests_proven"
 
 
 class ProvenTests(FrozenModel):
-    """The number of proven tests: an object that compares equal to everything, or to nothing, does not pass them."""
+    """How many proven tests passed. Objects that equal everything, or nothing, do not pass them."""
 
     proven: int
     total: int
@@ -305,7 +319,7 @@ TEST_SHARES = "test_shares"
 
 
 class TestShares(FrozenModel):
-    """The number of tests that passed: of those that the subject saw, and of those that were hidden from it."""
+    """How many tests passed, counted separately for visible and hidden tests."""
 
     __test__ = False  # keep pytest from collecting it
 
@@ -326,9 +340,9 @@ class TestShares(FrozenModel):
 
     @property
     def difference(self) -> float | None:
-        """Return the share of visible tests minus that of hidden ones; None if either is missing.
+        """Return the visible share minus the hidden share; None if either is missing.
 
-        A large difference suggests answers that were written for the tests that the subject saw.
+        A large difference suggests an answer that was fitted to the visible tests.
         """
         return None if self.visible is None or self.hidden is None else self.visible - self.hidden
 
@@ -340,27 +354,32 @@ SHOWN = "shown"
 """The key in a score's metadata for texts that the judge saw and that are recorded nowhere else."""
 
 
+TRANSFORMED = "transformed"
+"""The key in a score's metadata for the answer as the scorer got it, if a transform changed it."""
+
+
 class Score(_WithTexts):
-    """The result of one scorer. `value` None is unscored: shown, but left out of the mean."""
+    """The result of one scorer. A `value` of None is unscored: shown, but left out of the mean."""
 
     name: CleanText
     value: float | None = Field(default=None, ge=0, le=1)
+    weight: float = Field(default=1.0, ge=0, description="in the mean of all scores; one with 0 is only shown")
     reason: CleanText = ""
     metadata: CleanObject = Field(default_factory=dict)
     failure: Failure | None = None
 
 
 class Phase(FrozenModel):
-    """One phase of a trial: how long it took, and why it failed, if it did. `seconds` includes all waiting."""
+    """One phase of a trial, with the failure that ended it early. `seconds` includes all waits."""
 
     seconds: float
-    waited: float = 0.0  # of these, waiting that the subject did not cause, such as for a provider's queue
-    remarks: tuple[CleanText, ...] = ()  # on how the time was used, such as that others had to wait
+    waited: float = 0.0  # the part of them that others caused, such as a provider's queue
+    remarks: tuple[CleanText, ...] = ()  # notes on how the time was used
     failure: Failure | None = None
 
     @property
     def working_seconds(self) -> float:
-        """Return the duration without waits that the subject did not cause."""
+        """Return the duration without the waits that others caused."""
         return self.seconds - self.waited
 
 
@@ -379,6 +398,7 @@ class Record(_WithTexts):
     started: float
     tries: int = 1
     bound: bool = False  # the subject got the hidden parts of the case on purpose (oracle, cheat)
+    unjudged: bool = False  # a control, in a case that none of the scorers can judge for it
     threshold: float | None
     prepare: Phase | None = None
     attempt: Phase | None = None
@@ -386,14 +406,14 @@ class Record(_WithTexts):
     transcript: Transcript | None = None
     artefacts: dict[CleanText, CleanText] = Field(default_factory=dict)
     refused: dict[CleanText, CleanText] = Field(default_factory=dict)  # files that were not taken, and why
-    workspace: CleanText | None = None  # its path, if it was kept
+    workspace: CleanText | None = None  # the path of the workspace, if it was kept
     scores: tuple[Score, ...] = ()
-    spent: Usage = NO_USAGE  # in all tries of this trial, killed attempts included
-    judging: Usage = NO_USAGE  # the part of it that scorers used
+    spent: Usage = NO_USAGE  # in all tries of this trial, including killed attempts
+    judging: Usage = NO_USAGE  # the part of `spent` that scorers used
 
     @property
     def used(self) -> Usage:
-        """Return the usage of the subject itself in all tries, without that of scorers.
+        """Return the usage of the subject in all tries, without that of scorers.
 
         Its cost is None if only the cost of judging is known.
         """
@@ -402,31 +422,31 @@ class Record(_WithTexts):
         used = self.spent - self.judging
         known = self.transcript is not None and self.transcript.usage.cost is not None
         nothing_left = used.cost is not None and used.cost <= _ROUNDING
-        return used.model_copy(update={"cost": None}) if nothing_left and not known else used
+        return used.model_copy(update={"cost": None, "unpriced": 0}) if nothing_left and not known else used
 
     @property
     def usage_is_estimated(self) -> bool:
-        """Return True if tokens and cost are estimates at least in part, because a provider sent no usage."""
+        """Return True if some tokens or costs are estimates, because a provider sent no usage."""
         meter = self.transcript.metadata.get("meter") if self.transcript else None
         return isinstance(meter, dict) and bool(meter.get("estimated"))
 
     @property
     def attempted(self) -> bool:
-        """Return True if the attempt is complete, so that only scoring may be left."""
+        """Return True if the attempt is complete, so that at most scoring remains."""
         return self.transcript is not None and self.attempt is not None and self.attempt.failure is None
 
     def trial_in(self, plan: "Plan") -> "Trial | None":
-        """Return this record's trial in a plan; None if the case or the subject was edited since."""
+        """Return the trial of this record in a plan; None if its case or subject was edited."""
         trial = plan.find(self.case, self.subject, self.round)
         return trial if trial is not None and trial.attempt_key == self.attempt_key else None
 
     def needs_score(self, trial: "Trial") -> bool:
-        """Return True if there is an answer that the present scorers of the trial have not scored."""
+        """Return True if there is an answer that the trial's current scorers have not scored."""
         return self.score_key != trial.score_key and self.attempted
 
     @property
     def failure(self) -> Failure | None:
-        """Return the first failure, in the order of the phases."""
+        """Return the first failure in the order of the phases; None if there is none."""
         for part in (self.prepare, self.attempt, self.score, *self.scores):
             if part is not None and part.failure is not None:
                 return part.failure
@@ -434,59 +454,62 @@ class Record(_WithTexts):
 
     @property
     def test_shares(self) -> TestShares | None:
-        """Return the visible and hidden tests that passed, as the scorer counted them; None if no tests were hidden."""
+        """Return the visible and hidden tests that passed; None if no tests were hidden."""
         return self._told_by_a_scorer(TEST_SHARES, TestShares)
 
     @property
     def proven_tests(self) -> ProvenTests | None:
-        """Return the number of the case's tests that are proven; None if the scorer does not report it."""
+        """Return the proven tests of the case as the scorer counted them; None if it did not."""
         return self._told_by_a_scorer(PROVEN_TESTS, ProvenTests)
 
     @property
     def unit_tests(self) -> UnitTests | None:
-        """Return the number of unit tests that passed; None if the scorer does not count them."""
+        """Return the unit tests as the scorer counted them; None if it did not."""
         return self._told_by_a_scorer(UNIT_TESTS, UnitTests)
 
     def _told_by_a_scorer(self, key: str, kind: type[_Told]) -> _Told | None:
-        """Return the value of this key from the first score that has it; None if none has, or if it is invalid."""
+        """Return the value of this key in the first score that has it; None if it is invalid."""
         found = next((score.metadata[key] for score in self.scores if key in score.metadata), None)
         try:
             return None if found is None else kind.model_validate(found)
-        except ValidationError:  # a scorer of the user may put anything there
+        except ValidationError:  # a user's scorer may put anything there
             return None
 
     @property
     def value(self) -> float | None:
-        """Return the score: the mean over scorers that returned a number; 0 if the subject itself failed."""
+        """Return the weighted mean of all scorers that returned a number; 0 if the subject failed."""
         return self._value(self.failure)
 
     def _value(self, failure: Failure | None) -> float | None:
         if failure is not None:
             return 0.0 if failure.kind in ("subject", "timeout") else None
-        values = [score.value for score in self.scores if score.value is not None]
-        return sum(values) / len(values) if values else None
+        values = [(score.value, score.weight) for score in self.scores if score.value is not None]
+        total = sum(weight for _, weight in values)
+        return sum(value * weight for value, weight in values) / total if total else None
 
     @property
     def answers(self) -> Answers:
-        """Return the source of the model's answers."""
+        """Return where the model's answers came from."""
         told = self.transcript.metadata if self.transcript else {}
         return "replayed" if told.get("replayed") is True else "recorded" if told.get("recorded") is True else "live"
 
     @property
     def verdict(self) -> Verdict:
-        """Derive the verdict of this one round; `case_verdict` derives that of all rounds of a case."""
+        """Return the verdict of this one round; `case_verdict` combines all rounds of a case."""
         return self.judged().verdict
 
     def judged(self) -> Round:
-        """Return the part of this round that the verdict of a case needs."""
+        """Return the facts about this round that the verdict of its case depends on."""
         failure = self.failure
         value = self._value(failure)
+        if self.unjudged and failure is None:
+            return Round(Verdict.RECORDED, None, failed=False)
         verdict = trial_verdict(failure.kind if failure is not None else None, value, self.threshold)
         return Round(verdict, value, failure is not None)
 
     @property
     def seconds(self) -> float:
-        """Return the duration of all phases together, waiting included."""
+        """Return the duration of all phases together, including waits."""
         return sum(phase.seconds for phase in (self.prepare, self.attempt, self.score) if phase)
 
     @property

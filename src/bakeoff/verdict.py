@@ -26,7 +26,7 @@ class Verdict(StrEnum):
 
     @property
     def ok(self) -> bool:
-        """Return True if there is nothing to report about the trial."""
+        """Return True if there is nothing to report: the trial passed, or was only recorded."""
         return self in (Verdict.PASS, Verdict.RECORDED)
 
 
@@ -35,7 +35,7 @@ LOST = frozenset({Verdict.BUDGET, Verdict.INFRA, Verdict.GRADER})
 
 
 def reaches(score: float, threshold: float) -> bool:
-    """Compare with a tolerance: the mean of 0.7, 0.7 and 0.7 is 0.6999999999999998."""
+    """Return True if the score reaches the threshold, allowing for rounding errors of means."""
     return score >= threshold - 1e-9
 
 
@@ -45,7 +45,7 @@ def trial_verdict(failure: str | None, score: float | None, threshold: float | N
     Args:
         failure: The kind of the first failure, if a phase or a scorer ended early.
         score: The mean over scorers that returned a number; None if none did.
-        threshold: The lowest score that passes; None where no threshold was asked for.
+        threshold: The lowest score that passes; None if no threshold was set.
     """
     if failure is not None:
         return Verdict.FAIL if failure == "subject" else Verdict(failure)
@@ -57,7 +57,7 @@ def trial_verdict(failure: str | None, score: float | None, threshold: float | N
 
 
 class Round(NamedTuple):
-    """The part of one round of a case that the verdict of the case needs."""
+    """The facts about one round that the verdict of its case depends on."""
 
     verdict: Verdict
     value: float | None
@@ -67,12 +67,12 @@ class Round(NamedTuple):
 class CaseVerdict(NamedTuple):
     """The verdict of one case for one subject, over all its rounds."""
 
-    verdict: Verdict | None  # None: rounds that could still decide it have no record
-    score: float | None = None  # of all rounds, by the gate
+    verdict: Verdict | None  # None: still undecided, because rounds are missing
+    score: float | None = None  # the score of all rounds, by the rule of the gate
 
     @property
     def passed(self) -> bool | None:
-        """Return True or False; None if the case is undecided, or recorded without a threshold."""
+        """Return True if the case passed; None if it is undecided or has no threshold."""
         if self.verdict is None or self.verdict is Verdict.RECORDED or self.verdict in LOST:
             return None
         return self.verdict is Verdict.PASS
@@ -86,8 +86,8 @@ class CaseVerdict(NamedTuple):
 def case_values(rule: PassRule, rounds: Sequence[Round]) -> list[float]:
     """Return the numbers whose mean is the score of a case.
 
-    There is one for each scored round or, with `pass@k` and `pass^k`, one for all rounds together. There is none if no
-    round was scored, or if a gate has lost a round.
+    There is one number per scored round, or a single number with `pass@k` and `pass^k`. The list is
+    empty if no round was scored, or if a round that the gate needs was lost.
     """
     if rule.gate in ("share", "each"):
         return [each.value for each in rounds if each.value is not None and each.verdict.counts]
@@ -99,7 +99,7 @@ def case_values(rule: PassRule, rounds: Sequence[Round]) -> list[float]:
     if len(scored) < len(rounds):
         return []
     least = 1.0 if rule.threshold is None else rule.threshold
-    # A round whose task or scorer broke passes under no threshold, not even 0.
+    # A round whose task or scorer broke never passes, not even with a threshold of 0.
     reached = [reaches(each.value or 0.0, least) and not each.failed for each in rounds]
     return [float(any(reached) if rule.gate == "pass@k" else all(reached))]
 
@@ -113,7 +113,7 @@ def case_score(rule: PassRule, rounds: Sequence[Round]) -> float | None:
 def case_verdict(rule: PassRule, rounds: Sequence[Round], planned: int | None = None) -> CaseVerdict:
     """Derive the verdict of a case from its finished rounds. Every door and every report calls this function.
 
-    `planned` is the number of rounds that the plan asks for; by default, all are in `rounds`.
+    `planned` is the number of rounds in the plan; by default, the length of `rounds`.
     """
     if not rounds:
         return CaseVerdict(None)
@@ -122,7 +122,7 @@ def case_verdict(rule: PassRule, rounds: Sequence[Round], planned: int | None = 
         return CaseVerdict(_verdict_by_share(rule.share, rounds, len(rounds) if planned is None else planned), score)
     if lost := [each.verdict for each in rounds if each.failed and each.verdict in LOST]:
         return CaseVerdict(lost[0])
-    if all(each.failed for each in rounds):  # it never gave an answer: no threshold is low enough for that
+    if all(each.failed for each in rounds):  # no answer at all fails under any threshold
         late = all(each.verdict is Verdict.TIMEOUT for each in rounds)
         return CaseVerdict(Verdict.TIMEOUT if late else Verdict.FAIL, score)
     if rule.threshold is None:
@@ -133,7 +133,7 @@ def case_verdict(rule: PassRule, rounds: Sequence[Round], planned: int | None = 
 
 
 def _verdict_by_share(share: float, rounds: Sequence[Round], planned: int) -> Verdict | None:
-    """Return the verdict once lost and missing rounds cannot change it; until then a lost round's, or None."""
+    """Return the final verdict, or else that of a lost round, or else None."""
     verdicts = [each.verdict for each in rounds]
     needed = share * planned - 1e-9
     good = [verdict for verdict in verdicts if verdict.ok]

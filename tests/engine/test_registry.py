@@ -23,6 +23,21 @@ def any_score(given: ScoreInput) -> float:
     return 1.0
 
 
+def test_an_edited_case_that_a_subject_cannot_read_is_a_problem_of_the_plan() -> None:
+    plan = Plan(
+        name="edited",
+        cases=(Case(id="one", prompt="?"),),
+        subjects=(SubjectSpec(kind="reader", name="reader"),),
+        scorers=(ScorerSpec(kind="exact"),),
+    )
+
+    def read(spec: SubjectSpec) -> Any:
+        return Case.model_validate({"prompt": spec.name})
+
+    with pytest.raises(PlanError, match=r"reader.*id: is missing"):
+        default_registry().with_subject("reader", read).resolve(plan)
+
+
 class Holder:
     @staticmethod
     def inside(prompt: str) -> str:
@@ -106,7 +121,8 @@ def test_a_spec_changes_with_the_source_of_its_function() -> None:
         ),
         (
             ScorerSpec(kind="exact", options={"strip": "perhaps"}),
-            "scorer 'exact': option strip: 'perhaps': has to be true or false. Its options are: ignore_case, strip",
+            "scorer 'exact': option strip: 'perhaps': has to be true or false. Its options are: "
+            "expected, ignore_case, strip",
         ),
         (
             ScorerSpec(kind="command", options={"argv": [], "seconds": 0}),

@@ -10,7 +10,7 @@ from bakeoff.engine.registry import default_registry
 from bakeoff.engine.regrade import Regrading, regrade
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
-from bakeoff.record import Failure, Phase, Record, Score, Step, Text, Transcript
+from bakeoff.record import PROVEN_TESTS, Failure, Phase, Record, Score, Step, Text, Transcript
 from bakeoff.storage.run_folder import RunFolder
 from bakeoff.storage.signature import make_key, sign_run
 
@@ -19,6 +19,7 @@ from ..report.runs import record_of, write_run
 Run = tuple[Plan, list[Record]]
 Forgery = Callable[[Plan, list[Record]], Run]
 
+LATE = Phase(seconds=1.0, failure=Failure(kind="infra", type="OSError", message="the disk is full"))
 PLAN = Plan(
     name="sums",
     cases=tuple(Case(id=f"case-{n}", prompt=f"What is {n} + {n}?", expected=str(2 * n)) for n in range(4)),
@@ -142,6 +143,15 @@ FORGERIES: dict[str, Forgery] = {
     "lost to the grader": changed(is_wrong, scores=lost("grader")),
     "lost to infra": changed(is_wrong, scores=lost("infra")),
     "lost to the budget": changed(first_wrong, scores=lost("budget")),
+    "lost after it was scored": changed(is_wrong, score=LATE),
+    "lost before it answered": changed(first_wrong, prepare=LATE),
+    "a rival was given the hidden files": changed(lambda r: r.subject == "one", bound=True),
+    "more tests are proven": changed(
+        lambda _: True,
+        scores=lambda r: tuple(
+            score.model_copy(update={"metadata": {PROVEN_TESTS: {"proven": 9, "total": 9}}}) for score in r.scores
+        ),
+    ),
     "a lower threshold": changed(is_wrong, threshold=0.0),
     "no threshold": changed(is_wrong, threshold=None),
     "another threshold for all": changed(lambda _: True, threshold=0.5),
@@ -158,6 +168,10 @@ FORGERIES: dict[str, Forgery] = {
     "a failure is dropped": dropped(first_wrong),
     "all failures are dropped": dropped(is_wrong),
     "a round is dropped": dropped(lambda r: r.round == 1),
+    "all failures are dropped, and the plan is sparse": lambda plan, records: (
+        plan.with_changes(sparse=True),
+        [record for record in records if not is_wrong(record)],
+    ),
     "a subject is dropped": dropped(lambda r: r.subject == "two"),
     "a newer record says otherwise": appended,
     "rounds that never ran": more_rounds,
@@ -183,6 +197,14 @@ async def test_a_forgery_is_found_although_it_is_signed(name: str, tmp_path: Pat
     sign_run(run, make_key(tmp_path / "key.pem"))
     found = await regraded(run)
     assert found.outcome == "DIVERGES", found
+
+
+async def test_trials_that_a_sparse_plan_may_not_have_planned_are_no_forgery(tmp_path: Path) -> None:
+    """pytest writes such plans: each suite has rounds of its own."""
+    kept = [record for record in honest() if record.round == 0]
+    run = write_run(tmp_path / "run", PLAN.with_changes(sparse=True), kept)
+    found = await regrade(run, run.read_plan(), "its scorers are not here", RunOptions())
+    assert (found.outcome, len(found.underived)) == ("INCOMPLETE", PLAN.size)
 
 
 async def test_what_cannot_be_derived_is_named_and_is_no_match(tmp_path: Path) -> None:

@@ -10,9 +10,12 @@ from typing import Any
 
 import pytest
 
+from bakeoff._kernel.imports import command_revision
+from bakeoff.doors.eval.door import EvalDoor
 from bakeoff.engine.registry import Registry, default_registry
 from bakeoff.engine.run_control import RunControl
-from bakeoff.errors import InfraError, RunFolderError, SubjectError
+from bakeoff.errors import InfraError, RunFolderError, SubjectError, UsageError
+from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.protocols import ScoreInput, Task
 from bakeoff.record import Record, Transcript, Usage
@@ -88,7 +91,7 @@ def go(tmp_path: Path, bench: Bench, carry_out: CarryOut) -> CarryOut:
         folders = run_folders(tmp_path / "results")
         folder = folders[0].path if folders else None
         given = {"retries": 0, "jobs": 1, "folder": folder, **options}
-        return await carry_out(plan or plan_of(), registry=bench.registry, **given)
+        return await carry_out(plan or plan_of(), **{"registry": bench.registry, **given})
 
     return go
 
@@ -100,6 +103,27 @@ async def test_what_is_finished_is_not_done_again(tmp_path: Path, bench: Bench, 
     assert await go() == []
     assert (bench.attempts, bench.scorings) == ([], [])
     assert list(folder_of(tmp_path).latest_records(plan_of())) == first[::-1]
+
+
+async def test_a_program_does_not_go_on_with_another_version_of_a_script(
+    tmp_path: Path, bench: Bench, go: CarryOut
+) -> None:
+    script, argv = tmp_path / "answer.py", [sys.executable, "answer.py"]
+    script.write_text("print('yes')")
+    options: dict[str, Any] = {"argv": argv, "folder": str(tmp_path), "sandbox": "none"}
+
+    def planned() -> Plan:
+        spec = SubjectSpec(kind="command", name="s", options=options, revision=command_revision(argv, tmp_path))
+        return plan_of(subjects=(spec,))
+
+    plan = planned()
+    known = {"registry": EvalDoor().registry(plan, RunOptions()).with_scorer("judge", lambda _: bench)}
+    assert len(await go(plan, **known)) == 3
+    script.write_text("print('no')")
+    with pytest.raises(UsageError, match=r"subject 's' \(command\): changed since the run began"):
+        await go(plan, **known)
+    assert await go(plan, **known, rescore_only=True) == []
+    assert len(await go(planned(), **known)) == 3, "a new subject is tried from the start"
 
 
 async def test_the_control_knows_how_many_were_finished_before(bench: Bench, go: CarryOut) -> None:

@@ -60,9 +60,9 @@ async def test_every_problem_of_a_plan_is_told_before_a_folder_is_made(tmp_path:
         "scorer 'regex': pattern '(' is not a regular expression: missing ), unterminated subpattern at position 0",
         "scorer 'vibes': unknown kind 'vibes'; there are answer_relevance, checks, command, contains, "
         "context_precision, context_recall, conversation_completeness, cost, exact, factuality, faithfulness, "
-        "function, json, judge, "
-        "knowledge_retention, latency, mcp, preference, refusal, regex, role_adherence, rubric, semantic, spans, "
-        "structured, tool_calls, trajectory",
+        "function, javascript, json, judge, "
+        "knowledge_retention, latency, mcp, preference, python, refusal, regex, role_adherence, rubric, semantic, "
+        "spans, structured, tool_calls, trajectory",
     )
     assert not (tmp_path / "results").exists()
 

@@ -1,6 +1,8 @@
 """A track's own command decides, and our own runner confirms it with perturbed tests."""
 
+import os
 from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +49,39 @@ if "--junitxml=" in options:
 """,
 }
 
+REMEMBERS = """import hashlib, inspect, socket
+import _pytest.python
+import __main__
+
+def port(item):
+    text = item.name + inspect.getsource(item.obj)
+    return {base} + int.from_bytes(hashlib.md5(text.encode()).digest()[:2]) % 4000
+
+def listen(number):
+    server = socket.socket()
+    server.bind(("127.0.0.1", number))
+    server.listen()
+    return server
+
+def leave(number):
+    server = listen(number)
+    client = socket.create_connection(("127.0.0.1", number))
+    server.accept()[0].close()  # who closes first keeps the port for a minute
+    client.close()
+    server.close()
+
+def runtest(item):
+    if not hasattr(__main__, "tell"):
+        return leave(port(item))
+    try:
+        listen(port(item)).close()
+    except OSError:
+        return
+    assert False, "the command never showed this form"
+
+_pytest.python.Function.runtest = runtest
+"""
+
 
 def exercise(command: str) -> GradedCase:
     settings = Grading(
@@ -64,12 +99,17 @@ def exercise(command: str) -> GradedCase:
 CASE = exercise("python3 -m pytest -q")
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def resources(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Mapping[str, Any]]:
-    folder: Path = tmp_path_factory.mktemp("references")
-    toolchain = toolchain_for(CASE.settings, lambda: choose_sandbox("auto"))
+@asynccontextmanager
+async def opened_in(sandbox: str, folder: Path) -> AsyncIterator[Mapping[str, Any]]:
+    toolchain = toolchain_for(CASE.settings, lambda: choose_sandbox(sandbox))
     async with toolchain.open() as opened:
         yield {toolchain.key: opened, REFERENCES: OpenReferences(folder, "bakeoff verify")}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def resources(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Mapping[str, Any]]:
+    async with opened_in("auto", tmp_path_factory.mktemp("references")) as opened:
+        yield opened
 
 
 async def grade(resources: Mapping[str, Any], solution: str) -> Grade:
@@ -90,5 +130,14 @@ async def test_a_wrong_solution_fails_in_the_command(resources: Mapping[str, Any
 @pytest.mark.parametrize("name", FORGERIES)
 async def test_a_forgery_is_not_confirmed(resources: Mapping[str, Any], name: str) -> None:
     found = await grade(resources, FORGERIES[name] + WRONG)
+    assert not found.ok
+    assert found.passed.total() == 0, found.summary()
+
+
+async def test_what_the_command_shows_comes_too_late_for_the_runs_with_twins(tmp_path: Path) -> None:
+    """In the `process` sandbox, ports on loopback outlive a run."""
+    base = 20_000 + os.getpid() % 8_000
+    async with opened_in("process", tmp_path) as resources:
+        found = await grade(resources, REMEMBERS.format(base=base) + WRONG)
     assert not found.ok
     assert found.passed.total() == 0, found.summary()

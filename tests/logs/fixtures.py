@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from bakeoff.logs.reader import Choices, ForeignLogReader
+
 LOGS = Path(__file__).parent / "logs"
 
 
@@ -21,6 +23,7 @@ class Logged:
 
     shares: tuple[str, ...] = ()  # passed of scored, if there are several subjects
     scored: bool = True  # a trajectory alone says nothing of right and wrong
+    scorer: str | None = None  # of several
 
     @property
     def shown(self) -> tuple[str, ...]:
@@ -30,6 +33,10 @@ class Logged:
     @property
     def path(self) -> Path:
         return LOGS / self.file
+
+    @property
+    def reader(self) -> ForeignLogReader:
+        return ForeignLogReader(Choices(scorers=() if self.scorer is None else (self.scorer,)))
 
 
 TWO = ("2/8", "6/6")  # of echo and atlas
@@ -47,8 +54,10 @@ ALL = [
         shares=TWO,
     ),
     Logged("promptfoo.jsonl", "promptfoo-lines", "promptfoo", passed=8, failed=6, infra=2, tokens=72, shares=TWO),
-    Logged("pydantic-evals.json", "pydantic-evals", "pydantic-evals", passed=2, failed=2, infra=2, grader=2),
-    Logged("deepeval.json", "deepeval", "DeepEval", passed=1, failed=2, infra=0, grader=1),
+    Logged(
+        "pydantic-evals.json", "pydantic-evals", "pydantic-evals", passed=4, failed=2, infra=2, scorer="EqualsExpected"
+    ),
+    Logged("deepeval.json", "deepeval", "DeepEval", passed=2, failed=1, infra=0, grader=1, scorer="Overlap"),
     Logged("acme__coder-1.sample-run.json", "swebench", "SWE-bench", passed=2, failed=2, infra=3),
     Logged("swebench-folder/acme__coder-1", "swebench", "SWE-bench", passed=2, failed=2, infra=2),
     Logged("harbor-job", "harbor", "Harbor", passed=3, failed=2, infra=2, grader=1, tokens=7 * 280),

@@ -68,8 +68,9 @@ def test_the_accuracy_of_inspect_is_our_score(name: str) -> None:
 
 def test_scores_that_are_not_pass_or_fail_are_only_recorded_unless_a_threshold_is_given() -> None:
     assert opened("inspect.eval").plan.threshold == 1.0
-    assert opened("several-scorers.eval").plan.threshold is None
-    assert subject_of(opened("several-scorers.eval", threshold=0.75)).passed == 2
+    brevity = ("style/brevity",)
+    assert opened("several-scorers.eval", scorers=brevity).plan.threshold is None
+    assert subject_of(opened("several-scorers.eval", scorers=brevity, threshold=0.25)).passed == 8
     assert subject_of(opened("several-scorers.eval", scorers=("includes",))).passed == 5
 
 
@@ -87,14 +88,16 @@ def test_a_promptfoo_test_is_a_case_repeats_are_rounds_and_assertions_are_shown(
     source = opened("promptfoo.json")
     plan = source.plan
     assert [(case.id, case.prompt) for case in plan.cases][:2] == [
-        ("France", "Name the capital of France."),
-        ("country=Italy", "Name the capital of Italy."),
+        ("France", '{\n "country": "France"\n}'),
+        ("country=Italy", '{\n "country": "Italy"\n}'),
     ]
     assert (plan.rounds, [each.name for each in plan.subjects]) == (2, ["echo", "atlas"])
     assert plan.cases[0].tags == {"continent": "Europe"}
     assert plan.cases[0].expected == "Paris"
     records = {(each.case, each.subject, each.round): each for each in source.records()}
     echoed = records["France", "echo", 0]
+    assert echoed.transcript is not None
+    assert echoed.transcript.metadata["prompt"] == "Name the capital of France."
     tests = echoed.scores[0].metadata[TESTS]
     assert isinstance(tests, list)
     assert [each["name"] for each in tests if isinstance(each, dict)] == [
@@ -126,12 +129,11 @@ def test_several_prompts_of_promptfoo_are_several_subjects_on_the_same_cases(tmp
 
 
 def test_metrics_of_deepeval_pass_at_their_own_thresholds_and_a_metric_that_broke_is_a_grader() -> None:
-    source = opened("deepeval.json")
-    records = by_case(source)
+    source = opened("deepeval.json", scorers=("Overlap",))
+    records, short = by_case(source), by_case(opened("deepeval.json", scorers=("Short",)))
     assert [subject.name for subject in source.plan.subjects] == ["none"]
-    peru = records["peru", 0]
-    assert [(score.name, score.value) for score in peru.scores] == [("Overlap", 1.0), ("Short", 0.0)]
-    assert peru.scores[1].metadata == {"score": 0.0, "threshold": 0.5}
+    assert [each["peru", 0].value for each in (records, short)] == [1.0, 0.0]
+    assert short["peru", 0].scores[0].metadata == {"score": 0.0, "threshold": 0.5}
     nowhere = records["nowhere", 0].failure
     assert nowhere is not None
     assert (nowhere.kind, nowhere.type) == ("grader", "ConnectionError")
@@ -143,24 +145,22 @@ def test_metrics_of_deepeval_pass_at_their_own_thresholds_and_a_metric_that_brok
     assert records["italy", 0].attempt is None, "DeepEval does not say how long the answer took"
     whole = json.loads((LOGS / "deepeval.json").read_text())
     told = {each["name"]: each["success"] for each in whole["testCases"]}
-    ours = {case: record.verdict == "pass" for (case, _), record in records.items()}
+    ours = {case: record.verdict == short[case, 0].verdict == "pass" for (case, _), record in records.items()}
     assert ours == told
+    for metric in whole["metricsScores"]:
+        summary = subject_of(opened("deepeval.json", scorers=(metric["metric"],)))
+        counted = (summary.passed, summary.scored - summary.passed, sum(summary.lost.values()))
+        assert counted == (metric["passes"], metric["fails"], metric["errors"])
 
 
-def test_assertions_of_pydantic_evals_decide_and_numbers_are_shown_beside_them() -> None:
-    source = opened("pydantic-evals.json")
-    records = by_case(source)
-    assert source.plan.name == "capitals"
+def test_each_assertion_of_pydantic_evals_is_a_score_and_numbers_count_if_they_are_chosen() -> None:
+    source = opened("pydantic-evals.json", scorers=("EqualsExpected",))
+    records, fragile = by_case(source), by_case(opened("pydantic-evals.json", scorers=("Fragile",)))
+    assert source.plan.name == "capitals · EqualsExpected"
     assert {case for case, _ in records} == {"France", "Italy", "Nowhere", "Peru"}
-    italy = records["Italy", 1]
-    assert {score.name: score.value for score in italy.scores} == {
-        "EqualsExpected": 0.0,
-        "Fragile": 1.0,
-        "brevity": None,
-        "tone": None,
-    }
+    assert (records["Italy", 1].value, fragile["Italy", 1].value) == (0.0, 1.0)
     assert records["Nowhere", 0].verdict == "infra"
-    assert records["Peru", 0].verdict == "grader"
+    assert (records["Peru", 0].verdict, fragile["Peru", 0].verdict) == ("pass", "grader")
     counted = subject_of(opened("pydantic-evals.json", scorers=("brevity",)))
     assert counted.score == pytest.approx((1 / 6 + 1 / 7 + 1 / 5) / 3), "as its own table of averages has it"
 

@@ -10,7 +10,8 @@
   embedded model answers. It is not compared. `python -m scripts.docs_outputs PAGE` writes the outputs of a page anew.
 - A comment `<!-- exit: 1 -->` on the line above a block is the exit code of its last command; otherwise all are 0.
 - `make` is not run from here: its targets must exist, and no output may be promised.
-- What cannot be run is marked `text`.
+- A comment `<!-- not run -->` on the line above a block keeps it from being run; it is highlighted all the same.
+- What is in no language is marked `text`.
 """
 
 import re
@@ -37,6 +38,7 @@ LOOKALIKES = ("", "py", "python3", "pycon", "sh", "shell", "zsh", "shell-session
 FENCE = re.compile(r"^(?P<indent>\s*)(?P<ticks>`{3,}|~{3,})\s*(?P<info>[^`]*)$")
 ONE_FOLDER = "<!-- one folder -->"
 VARIES = "<!-- varies -->"
+NOT_RUN = "<!-- not run -->"
 EXIT = re.compile(r"<!--\s*exit:\s*(\d+)\s*-->")
 
 
@@ -68,6 +70,7 @@ def blocks_of(markdown: str, name: str) -> list[Block]:
         number += 1
         language = (opening["info"].split() or [""])[0].lower()
         above = lines[first - 2] if first > 1 else ""
+        language = "text" if NOT_RUN in above else language
         exit_code = EXIT.search(above)
         code = int(exit_code[1]) if exit_code else 0
         blocks.append(Block(f"{name}:{first}", language, "\n".join(body), code, VARIES in above))
@@ -78,7 +81,7 @@ def pages() -> list[Path]:
     return [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
-SCENARIOS = "docs/how-to/evals/"  # test_scenarios.py runs them all in one pytest
+SCENARIOS = "docs/how-to/evals.md:"  # test_scenarios.py runs them all in one pytest
 
 
 def examples_of(page: Path) -> list[tuple[Block, ...]]:
@@ -277,7 +280,7 @@ def test_the_example_does_what_the_page_says(example: tuple[Block, ...], runner:
 
 def test_no_block_escapes_by_its_name() -> None:
     escaped = [f"{block.place}: {block.language!r}" for block in BLOCKS if block.language in LOOKALIKES]
-    assert escaped == [], "use python, console or bash for what is run, text for what is not"
+    assert escaped == [], f"use python, console or bash for what is run, and {NOT_RUN} for what is not"
 
 
 PAGE = """\
@@ -301,6 +304,11 @@ o…
 not an example
 ```
 ````
+
+<!-- not run -->
+```bash
+exit 1
+```
 """
 
 
@@ -309,6 +317,7 @@ def test_blocks_are_found_with_their_line_language_and_exit_code() -> None:
         Block("page.md:4", "console", "$ echo one; \\\n> exit 3\no…", 3),
         Block("page.md:12", "python", "print(1)", 0),
         Block("page.md:16", "text", "```python\nnot an example\n```", 0),
+        Block("page.md:23", "text", "exit 1", 0),
     ]
 
 

@@ -1,4 +1,4 @@
-"""The scenarios in docs/how-to/evals are run together: first to record, then against recordings and a baseline."""
+"""The scenarios in docs/how-to/evals.md are run together: first to record, then against recordings and a baseline."""
 
 import json
 import os
@@ -12,14 +12,9 @@ import pytest
 pytestmark = pytest.mark.full
 
 ROOT = Path(__file__).parents[2]
-FOLDER = ROOT / "docs" / "how-to" / "evals"
-PAGES = sorted(path for path in FOLDER.glob("*.md") if path.name != "index.md")
+PAGE = ROOT / "docs" / "how-to" / "evals.md"
 FILE = re.compile(r'^```\w+ title="([\w.]+)"\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 MAX_LINES = 12
-NAMES = """
-    async-client baseline classes custom-scorer data-files json-extraction multi-turn parametrize rag replay rounds
-    row-threshold streaming tool-agent
-"""
 JUDGE = """\
 import json
 
@@ -38,22 +33,18 @@ register_provider("kind", Kind())
 """
 
 
-def files_of(page: Path) -> dict[str, str]:
-    return dict(FILE.findall(page.read_text("utf-8")))
+FILES = dict(FILE.findall(PAGE.read_text("utf-8")))
+TESTS = [name for name in FILES if name.endswith(".py")]
 
 
-def test_there_are_fourteen_and_the_index_has_them_all() -> None:
-    assert [page.stem for page in PAGES] == NAMES.split()
-    index = (FOLDER / "index.md").read_text("utf-8")
-    assert sorted(re.findall(r"\]\(([\w-]+)\.md\)", index)) == NAMES.split()
+def test_each_scenario_is_a_section_with_one_test_file() -> None:
+    assert len(TESTS) == 14
+    assert [section.count('title="test_') for section in PAGE.read_text("utf-8").split("\n## ")[1:]] == [1] * 14
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_a_scenario_is_one_test_file_of_at_most_twelve_lines(page: Path) -> None:
-    files = files_of(page)
-    [name] = [name for name in files if name.endswith(".py")]
-    assert name == f"test_{page.stem.replace('-', '_')}.py"
-    assert len([line for line in files[name].splitlines() if line.strip()]) <= MAX_LINES
+@pytest.mark.parametrize("name", TESTS)
+def test_a_scenario_has_at_most_twelve_lines(name: str) -> None:
+    assert len([line for line in FILES[name].splitlines() if line.strip()]) <= MAX_LINES
 
 
 def run(folder: Path, *words: str) -> str:
@@ -68,12 +59,11 @@ def run(folder: Path, *words: str) -> str:
 
 
 def test_every_scenario_passes_and_again_from_recordings_and_against_its_baseline(tmp_path: Path) -> None:
-    for page in PAGES:
-        for name, text in files_of(page).items():
-            (tmp_path / name).write_text(text, "utf-8")
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text, "utf-8")
     (tmp_path / "conftest.py").write_text(JUDGE, "utf-8")
     run(tmp_path, "--eval-json", "main.json", "--eval-replay", "auto")
     second = run(tmp_path, "--eval-baseline", "main.json", "--eval-replay", "strict")
     assert re.search(r"--eval-baseline passed: .*no regression shown", " ".join(second.split()))
     ran = {suite["file"] for suite in json.loads((tmp_path / "main.json").read_text("utf-8"))["suites"]}
-    assert ran == {f"test_{page.stem.replace('-', '_')}.py" for page in PAGES}
+    assert ran == set(TESTS)

@@ -162,6 +162,12 @@ def test_the_wheel_carries_the_licence(wheel_names: set[str]) -> None:
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in wheel_names)
 
 
+def test_the_wheel_carries_the_skill_for_coding_agents(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        skill = archive.read("bakeoff/bundled/skills/bakeoff/SKILL.md")
+    assert skill == (ROOT / "docs" / "skills" / "bakeoff" / "SKILL.md").read_bytes()
+
+
 def test_the_wheel_holds_nothing_else(wheel_names: set[str]) -> None:
     assert [name for name in wheel_names if not name.startswith(("bakeoff/", "bakeoff-"))] == []
 

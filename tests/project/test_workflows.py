@@ -51,9 +51,9 @@ def script(path: Path, name: str) -> str:
 EVERY = [pytest.param(path, step, id=f"{path.stem}: {step['name']}") for path in FILES for step in steps_of(path)]
 
 
-def test_there_are_a_composite_action_and_two_workflows() -> None:
+def test_there_are_a_composite_action_and_three_workflows() -> None:
     assert loaded(ACTION)["runs"]["using"] == "composite"
-    assert [path.name for path in WORKFLOWS] == ["benchmark.yml", "leaderboard.yml"]
+    assert [path.name for path in WORKFLOWS] == ["benchmark.yml", "evals.yml", "leaderboard.yml"]
 
 
 @pytest.mark.parametrize(("path", "step"), EVERY)
@@ -86,7 +86,7 @@ def test_secrets_are_named_and_never_written_down(path: Path) -> None:
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
 def test_a_workflow_starts_on_demand_and_may_do_no_more_than_it_says(path: Path) -> None:
     content = loaded(path)
-    assert set(content["on"]) == {"workflow_dispatch"}
+    assert set(content["on"]) - {"workflow_dispatch"} == ({"pull_request", "push"} if path.stem == "evals" else set())
     assert content["permissions"] in ({}, {"contents": "read"})
     for job in content["jobs"].values():
         assert job["timeout-minutes"] <= 120
@@ -114,6 +114,13 @@ def test_variables_of_scripts_are_set_where_they_are_used() -> None:
         for step in steps_of(path):
             used = set(re.findall(r"\$\{?([A-Z][A-Z_]+)\b", step.get("run", "")))
             assert used - known <= set(step.get("env", {})), step["name"]
+
+
+def test_the_page_about_evals_has_the_whole_workflow() -> None:
+    [shown] = re.findall(
+        r"```yaml title=\"evals.yml\"\n(.*?)```", (ROOT / "docs/how-to/pytest-reports.md").read_text(), re.S
+    )
+    assert shown == (ROOT / "examples" / "workflows" / "evals.yml").read_text("utf-8")
 
 
 def linted(*words: "str | Path", given: str | None = None) -> None:

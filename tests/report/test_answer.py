@@ -71,7 +71,7 @@ def test_cases_that_controls_show_to_be_broken_are_named() -> None:
     plan = plan_of(6, ["a", "oracle", "nop"])
     names = [case.id for case in plan.cases]
     sentence = told(plan, {"a": under(6), "oracle": under(5), "nop": under(2)})
-    assert f"`oracle` has the answers and fails 1 case ({names[5]}): broken." in sentence
+    assert f"The reference answer fails 1 case ({names[5]}): check `expected` and the scorers." in sentence
     assert f"`nop` does nothing and passes 2 cases ({names[0]}, {names[1]}): nothing is measured there." in sentence
     assert "oracle" not in told(plan, {"a": under(3), "oracle": under(6), "nop": under(0)})
 

@@ -101,7 +101,7 @@ def test_a_candidate_of_which_half_never_ran_passes_no_gate_and_both_ledgers_are
     assert '<p class="headline">Gate undecided: the candidate: 91 of 180' in page
     allowed = bakeoff("compare", "old", "new", "--allow-undecided", "91")
     assert allowed.returncode == 3
-    assert "the lost trials could decide" in " ".join(allowed.stdout.split())
+    assert "what is missing could decide" in " ".join(allowed.stdout.split())
     told = json.loads(bakeoff("compare", "old", "new", "--json").stdout)
     assert told["pairs"][0]["candidate"]["ledger"]["missing"] == {"not run": 91}
 

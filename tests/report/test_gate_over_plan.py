@@ -76,6 +76,27 @@ def test_a_case_that_failed_in_one_round_before_is_no_new_failure(bakeoff: Bakeo
     assert "o case that passed in every round fails in every round now" in said
 
 
+def test_an_only_subject_with_another_name_is_not_compared_without_a_word(bakeoff: Bakeoff, tmp_path: Path) -> None:
+    for folder, name in (("before", "small"), ("after", "large")):
+        run_of(tmp_path / folder, plan_of(12, [name]), {name: passed})
+    both, named = (str(tmp_path / "before"), str(tmp_path / "after")), ("--subject-a", "small", "--subject-b", "large")
+    done = bakeoff("compare", *both, *REGRESSION)
+    assert done.returncode == 0, done.stdout
+    assert "although small is called large now: no regression is shown" in " ".join(done.stdout.split())
+    assert "although" not in bakeoff("compare", *both, *named, *REGRESSION).stdout
+
+
+@pytest.mark.parametrize("text", ["1.0", "1.", "2.0", "-1", "101%"])
+def test_a_number_that_could_be_one_or_all_is_refused(bakeoff: Bakeoff, tmp_path: Path, text: str) -> None:
+    for folder in ("before", "after"):
+        run_of(tmp_path / folder, plan_of(2, ["s"]), {"s": passed})
+    both = (str(tmp_path / "before"), str(tmp_path / "after"))
+    done = bakeoff("compare", *both, f"--allow-undecided={text}")
+    assert done.returncode == 2
+    assert f"--allow-undecided '{text}': give a number such as 3, or a share such as 0.05 or 5%" in done.stderr
+    assert bakeoff("compare", *both, "--allow-undecided=100%").returncode == 0
+
+
 def test_a_candidate_of_which_half_never_ran_is_undecided(bakeoff: Bakeoff, tmp_path: Path) -> None:
     plan = plan_of(60, ["s"], rounds=3)
     before = run_of(tmp_path / "before", plan, {"s": passed})
@@ -87,8 +108,8 @@ def test_a_candidate_of_which_half_never_ran_is_undecided(bakeoff: Bakeoff, tmp_
             found.stdout.split()
         )
     forgiven = bakeoff("compare", str(before.path), str(after.path), *REGRESSION, "--allow-undecided", "91")
-    assert forgiven.returncode == 3, "the lost trials could decide"
-    assert "with all lost trials counted as failed" in " ".join(forgiven.stdout.split())
+    assert forgiven.returncode == 3, "what is missing could decide"
+    assert "with all missing trials counted as failed" in " ".join(forgiven.stdout.split())
 
 
 def test_seven_of_60_cases_in_common_are_undecided(bakeoff: Bakeoff, tmp_path: Path) -> None:
@@ -96,7 +117,9 @@ def test_seven_of_60_cases_in_common_are_undecided(bakeoff: Bakeoff, tmp_path: P
     after = run_of(tmp_path / "after", plan_of(7, ["s"]), {"s": passed})
     found = bakeoff("compare", str(before.path), str(after.path), *REGRESSION)
     assert found.returncode == 3, found.stdout
-    assert "53 of the baseline cannot be compared; 0 allowed" in " ".join(found.stdout.split())
+    said = " ".join(found.stdout.split())
+    assert "53 cases of the baseline cannot be compared; 0 allowed" in said
+    assert "no regression is shown" not in said.partition("Exit code")[0]
     assert (
         bakeoff("compare", str(before.path), str(after.path), *REGRESSION, "--allow-undecided", "90%").returncode == 0
     )
@@ -118,7 +141,17 @@ def test_lost_trials_that_could_decide_leave_the_gate_undecided(
     found = bakeoff("compare", str(before.path), str(after.path), *REGRESSION, "--allow-undecided", "2")
     said = " ".join(found.stdout.split())
     assert found.returncode == 3, said
-    assert "the lost trials could decide" in said
+    assert "what is missing could decide" in said
+
+
+def test_a_gate_that_failed_names_the_loss_before_what_is_missing(bakeoff: Bakeoff, tmp_path: Path) -> None:
+    plan = plan_of(30, ["s"])
+    before = run_of(tmp_path / "before", plan, {"s": passed})
+    after = write_run(tmp_path / "after", plan, [record_of(trial, 0.0) for trial in list(plan.trials())[:28]])
+    found = bakeoff("compare", str(before.path), str(after.path), *REGRESSION)
+    assert found.returncode == 1
+    said = " ".join(found.stdout.split())
+    assert said.startswith("Gate failed: a regression is shown; the candidate: 2 of 30 undecided (2 not run)"), said
 
 
 def test_20_suites_that_fall_from_5_of_5_to_1_of_5_fail_the_gate(bakeoff: Bakeoff, tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ def test_many_small_losses_do_not_leave_a_gate_over_a_few_cases(tmp_path: Path) 
         runs.append(source(write_run(tmp_path / f"night-{number}", plan, records)))
     report = judge_history(runs, common=GateEvidence(allowed=Allowance.parse("2")))
     assert report.state is GateState.UNDECIDED
-    assert "6 of the baseline cannot be compared" in report.gate
+    assert "6 cases of the baseline cannot be compared" in report.gate
 
 
 def test_a_loss_that_is_shown_fails_whatever_is_missing(tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_changed_cases_are_not_compared(tmp_path: Path) -> None:
     edited = plan_of(40, ["s"], rounds=3, case_list=tuple(Case(id=f"case-{i}", prompt="Other?") for i in range(40)))
     report = judge_history([night(tmp_path, 0, lambda _: 1.0), night(tmp_path, 1, lambda _: 0.0, edited)])
     assert report.exit_code == 3
-    assert "40 of the baseline cannot be compared" in report.gate
+    assert "40 cases of the baseline cannot be compared" in report.gate
 
 
 def test_a_series_of_one_run_decides_nothing(tmp_path: Path) -> None:

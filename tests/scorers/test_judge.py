@@ -262,7 +262,7 @@ async def test_reports_tell_what_a_judge_cost_apart_from_what_its_subject_did(
     assert summary.spent.cost == pytest.approx(0.35)
     shown = io.StringIO()
     print_blocks(Console(file=shown, width=100), [summary_table(summary)])
-    assert "Judges used 110 tokens ($0.2500), which are in no subject's cost" in shown.getvalue()
+    assert "Judges used 110 tokens for $0.2500, which is in no subject's cost" in shown.getvalue()
     journalled = Record.model_validate_json(records[0].model_dump_json(exclude_defaults=True))
     assert journalled.judging.cost == 0.25
     before = records[0].model_dump(exclude={"judging"})

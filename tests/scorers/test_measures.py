@@ -24,11 +24,19 @@ async def test_time_is_scored_against_a_limit(seconds: float | None, value: floa
     assert bool(scored.reason) is (value != 1.0)
 
 
-@pytest.mark.parametrize(("cost", "value"), [(0.0, 1.0), (0.01, 1.0), (0.02, 0.0), (None, None)])
-async def test_money_is_scored_against_a_limit(cost: float | None, value: float | None) -> None:
+@pytest.mark.parametrize(("cost", "value"), [(0.0, 1.0), (0.01, 1.0), (0.02, 0.0)])
+async def test_money_is_scored_against_a_limit(cost: float, value: float) -> None:
     scored = await Cost(max_usd=0.01)(ScoreInput.of("x", usage=Usage(cost=cost)))
     assert scored.value == value
     assert bool(scored.reason) is (value != 1.0)
+
+
+@pytest.mark.parametrize("usage", [Usage(), Usage(input=9), Usage(input=9, cost=0.01, unpriced=4)])
+async def test_a_cost_that_is_not_known_is_not_within_a_limit(usage: Usage) -> None:
+    with pytest.raises(GraderError, match=r"the cost of the answer is unknown.*: give its model a `price`"):
+        await Cost(max_usd=0.01)(ScoreInput.of("x", usage=usage))
+    beyond = await Cost(max_usd=0.01)(ScoreInput.of("x", usage=Usage(input=9, cost=0.02, unpriced=4)))
+    assert beyond.value == 0.0
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from bakeoff.errors import BudgetError, GraderError
-from bakeoff.scorers.text import search
+from bakeoff.scorers.patterns import search
 from bakeoff.scorers.values import Fuzzy, ValueComparison, asked, plain, shown
 
 json_values = st.recursive(

@@ -70,7 +70,7 @@ def test_the_advice_for_four_noisy_cases_is_more_cases() -> None:
     assert split.share_within == 1
     assert split.advice == "more cases"
     assert split.sentence == (
-        "4 cases show no difference short of a complete reversal, however many rounds: "
+        "4 cases cannot show a difference on cases like these, except a complete reversal, however many rounds: "
         "their p-value is never below 0.125; "
         "use more cases, at least 6"
     )

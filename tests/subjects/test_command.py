@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
+from bakeoff._kernel.imports import command_revision
 from bakeoff.doors.eval.door import EvalDoor
 from bakeoff.errors import UsageError
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Limits, Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import Record
 from bakeoff.sandbox.bubblewrap import find_bubblewrap
-from bakeoff.subjects.command import CommandSubject, command_revision
+from bakeoff.subjects.command import CommandSubject
 
 CarryOut = Callable[..., Awaitable[list[Record]]]
 SHOUT = "import sys\nprint(sys.stdin.read().upper())\n"

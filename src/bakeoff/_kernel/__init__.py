@@ -1,1 +1,1 @@
-"""Small tools that know nothing of trials."""
+"""Small general tools, independent of cases, subjects and trials."""

@@ -1,4 +1,4 @@
-"""Choices that options, commands, configuration and the pytest plugin share. All of them load this light module."""
+"""Choices that options, commands, configuration and the pytest plugin share. Loads fast."""
 
 from typing import Literal, TypeAlias, get_args
 
@@ -48,7 +48,7 @@ LogFormat: TypeAlias = Literal[
 
 
 def shard_in(text: str) -> tuple[int, int]:
-    """Return the number of a shard and the number of shards from a text such as 2/4. Raise ValueError for others."""
+    """Read `2/4` as shard 2 of 4, and return both numbers. Raise ValueError for other texts."""
     number, _, of = text.partition("/")
     if not all(part.isascii() and part.isdigit() and len(part) < 10 for part in (number, of)):
         raise ValueError(text)

@@ -1,4 +1,4 @@
-"""Limit the time of coroutines, or run one until something else happens."""
+"""Limit the time of coroutines, and run coroutines until an event."""
 
 import asyncio
 import contextlib
@@ -22,12 +22,12 @@ class Delay:
     """A wait before the next try."""
 
     reason: str
-    seconds: float  # of this wait
-    most_seconds: float  # from now on, after which nothing is tried again
+    seconds: float  # length of this wait
+    most_seconds: float  # longest time from now until the last try
 
 
 class Clock:
-    """A time limit for one coroutine. A coroutine that never waits, such as most scorers, needs no timer."""
+    """A time limit for one coroutine. No timer is made for a coroutine that never waits."""
 
     __slots__ = (
         "_deadline",
@@ -45,12 +45,12 @@ class Clock:
 
     def __init__(self, seconds: float, sleep: Callable[[Delay], Awaitable[bool]] | None = None) -> None:
         self.seconds = seconds
-        self.name = ""  # of the work that it limits
-        self.began = 0.0  # in the time of its loop
-        self._sleep = sleep  # shows a delay while it lasts, and may cut it short
+        self.name = ""  # the name of the limited work
+        self.began = 0.0  # when it began, by the clock of its event loop
+        self._sleep = sleep  # waits for a delay, shows it, and may end it early
         self.expired = False
         self.waited = 0.0  # time that does not count against the limit
-        self.remarks: list[str] = []  # for people, on how the time was used
+        self.remarks: list[str] = []  # notes for people on how the time was used
         self._deadline = 0.0
         self._timer: asyncio.Timeout | None = None
         self._pauses = 0
@@ -87,7 +87,7 @@ class Clock:
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """Stop the clock inside the block, for delays that the coroutine did not cause, such as a provider's queue."""
+        """Stop the clock inside the block, while the coroutine waits for others."""
         loop = asyncio.get_running_loop()
         if self._pauses == 0:
             self._paused_at = loop.time()
@@ -104,7 +104,7 @@ class Clock:
                 self._set_timer(self._deadline)
 
     async def sleep(self, delay: Delay) -> bool:
-        """Wait with the clock stopped. Return False if the wait was cut short because there will be no other try."""
+        """Wait with the clock stopped. Return False if the wait ended early."""
         with self.paused():
             if self._sleep is not None:
                 return await self._sleep(delay)
@@ -113,11 +113,11 @@ class Clock:
 
     @property
     def waited_so_far(self) -> float:
-        """Return the time that does not count, including a pause that is still going on."""
+        """Return the time that does not count against the limit, including a pause in progress."""
         return self.waited + (asyncio.get_running_loop().time() - self._paused_at if self._pauses else 0.0)
 
     def excuse(self, seconds: float) -> None:
-        """Extend the limit by time that was lost without the coroutine's fault, such as a call that broke off."""
+        """Extend the limit by time that was lost through no fault of the coroutine."""
         self.waited += seconds
         self._deadline += seconds
         if self._pauses == 0:
@@ -129,7 +129,7 @@ class Clock:
 
 
 async def run_until(work: Coroutine[Any, Any, Result], event: Awaitable[object]) -> Result | None:
-    """Return the result of the work, or None if the event came first. Both have ended when this returns."""
+    """Run the work until it ends or the event comes. Return the result of the work, or None."""
     working, waiting = asyncio.ensure_future(work), asyncio.ensure_future(event)
     try:
         await asyncio.wait({working, waiting}, return_when=asyncio.FIRST_COMPLETED)
@@ -142,7 +142,7 @@ async def run_until(work: Coroutine[Any, Any, Result], event: Awaitable[object])
 
 @types.coroutine
 def _rest(coroutine: Coroutine[Any, Any, Result], waits_for: Any) -> Generator[Any, Any, Result]:
-    """Continue a coroutine that has already started to wait, as `await` would."""
+    """Continue a coroutine that is already waiting, as `await` would."""
     try:
         while True:
             try:

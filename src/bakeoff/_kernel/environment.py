@@ -1,4 +1,4 @@
-"""Describe where this process runs: its variables, its cores, its cache folder. Protect its memory from others.
+"""Describe the process: its variables, cores and cache folder. Hide its memory from others.
 
 Variables come from the environment, then `.env.local` (which `vercel env pull` writes), then `.env`. `filled` replaces
 `${VARIABLE}` in settings, so that a plan holds no secrets.
@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 from bakeoff.errors import UsageError
 
-if TYPE_CHECKING:  # the command line loads this module first
+if TYPE_CHECKING:  # not at run time: every command loads this module first
     from pydantic import JsonValue
 
 FILES = (".env", ".env.local")
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-_MAX_SIZE = 1 << 20  # bytes of a file above that is read for its secrets
+_MAX_SIZE = 1 << 20  # largest `.env` file in bytes that is read for its secrets
 
 
 def read_environment(folder: Path | None = None, base: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -33,9 +33,9 @@ def read_environment(folder: Path | None = None, base: Mapping[str, str] | None 
 
 
 def environments_above() -> Iterator[dict[str, str]]:
-    """Yield the variables of each `.env` file in the folders above, up to the top of the repository or to the home.
+    """Yield the variables of each `.env` file in the parent folders, up to the repository or home.
 
-    They are used for redaction only; no setting is read from them. Files that cannot be read are left out.
+    They are used only for redaction, never as settings. Unreadable files are left out.
     """
     try:
         start = Path().resolve()
@@ -64,7 +64,7 @@ def _read(path: Path) -> dict[str, str]:
 
 
 def filled(value: "JsonValue", environment: Mapping[str, str]) -> "JsonValue":
-    """Replace the variables in every text. A variable that is not set stays as it is."""
+    """Replace the variables in every text. A variable that is not set stays as written."""
     if isinstance(value, str):
         return _VARIABLE.sub(lambda found: environment.get(found[1], found[0]), value)
     if isinstance(value, dict):
@@ -86,7 +86,7 @@ _MAX_JOBS = 8
 
 
 def usable_cores() -> int:
-    """Return how many cores this process may run on; `taskset` and containers allow fewer than the machine has."""
+    """Return how many cores this process may use. `taskset` or a container can restrict them."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -100,10 +100,10 @@ _PR_SET_DUMPABLE = 4
 
 
 def hide_our_memory() -> None:
-    """Hide our environment, memory and descriptors from other processes: they hold verdicts and keys.
+    """Hide our environment, memory and open files from other processes, since they hold API keys.
 
-    This cannot be undone. Debuggers and profilers can then attach only as root; for them, `BAKEOFF_DUMPABLE=1` leaves
-    the process open. A program that we start is not hidden by this.
+    This cannot be undone. Afterwards, only root can attach a debugger or profiler, unless
+    `BAKEOFF_DUMPABLE=1` was set. Programs that we start are not hidden.
     """
     if sys.platform == "linux" and os.environ.get(DUMPABLE) != "1":
         import ctypes  # takes longer than `bakeoff --help` may

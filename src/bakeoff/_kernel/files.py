@@ -1,9 +1,9 @@
-"""Read untrusted files without blocking or running out of memory, and write files so that a crash leaves no part.
+"""Read untrusted files without blocking or running out of memory, and write files atomically.
 
-A file that somebody else made may be of any size, and may not be a regular file: a pipe without a writer, a device that
-never ends. `read_file` and `open_file` refuse these at once, with an OSError whose `strerror` fits into a sentence.
+An untrusted file may have any size, and may be a pipe without a writer or an endless device.
+`read_file` and `open_file` refuse such files at once, with an OSError that explains why.
 
-Files are locked between processes. On a platform without locks, nothing that needs one is written.
+Files are locked against other processes. Without locks, files that need them are not written.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, NoReturn
 
 from bakeoff.errors import RunFolderError, UsageError
 
-PRIVATE = 0o600  # transcripts may hold anything
+PRIVATE = 0o600  # transcripts may hold private data
 PUBLIC = 0o644
 """The mode of files that a user asked for at a path of their choice: others may read them."""
 
@@ -30,7 +30,7 @@ MAX_FILE_SIZE = 64 << 20
 def open_file(path: Path, *, pipes: bool = False) -> BinaryIO:
     """Open a file for reading without ever waiting for it. Raise OSError if it is not a regular file.
 
-    With `pipes`, pipes and devices can be read too: for paths that the user named, such as `<(command)`.
+    With `pipes`, also allow pipes and devices, for paths from the user, such as `<(command)`.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     try:
@@ -74,7 +74,7 @@ def require_file(descriptor: int, path: Path, *, pipes: bool = False) -> None:
 def read_file(path: Path, limit: int = MAX_FILE_SIZE, *, pipes: bool = False) -> bytes:
     """Return the content of a file. Raise OSError if it is larger than the limit or not a regular file."""
     with open_file(path, pipes=pipes) as file:
-        size = os.fstat(file.fileno()).st_size  # 0 for a pipe, whose size is unknown before its end
+        size = os.fstat(file.fileno()).st_size  # 0 for a pipe, whose size is not known yet
         content = b"" if size > limit else file.read(limit + 1)
     if size > limit or len(content) > limit:
         raise OSError(errno.EFBIG, f"it is larger than {in_megabytes(limit)}, the most that is read", str(path))
@@ -85,12 +85,12 @@ def read_file(path: Path, limit: int = MAX_FILE_SIZE, *, pipes: bool = False) ->
 def os_errors_explained(
     what: object, verb: str, *, hint: str = "", kind: Callable[[str], Exception] = RunFolderError
 ) -> Iterator[None]:
-    """Replace an OSError inside the block by an error with one sentence.
+    """Turn an OSError inside the block into an error with a one-sentence message.
 
     Args:
         what: The subject of the sentence, such as the file.
-        verb: The participle of what failed, such as `read` in `plan.json cannot be read: Permission denied`.
-        hint: The way out, which follows after a semicolon.
+        verb: The verb, such as `read` in `plan.json cannot be read: Permission denied`.
+        hint: How to fix the problem, appended after a semicolon.
         kind: The class of the error, or a function that makes one.
     """
     try:
@@ -102,13 +102,13 @@ def os_errors_explained(
 def read_text(
     path: Path, limit: int = MAX_FILE_SIZE, *, pipes: bool = False, kind: Callable[[str], Exception] = UsageError
 ) -> str:
-    """Return the text of a file in UTF-8, with or without a byte order mark.
+    """Return the text of a UTF-8 file. It may begin with a byte order mark.
 
     Args:
         path: The file.
-        limit: The most bytes that are read.
-        pipes: Also read pipes and devices, for paths that the user named.
-        kind: The class of the error for a file that cannot be read, is larger, or is not UTF-8.
+        limit: The largest size in bytes.
+        pipes: Allow pipes and devices too, for paths that the user gave.
+        kind: The class of the error if the file is unreadable, too large or not UTF-8.
     """
     with os_errors_explained(path, "read", kind=kind):
         data = read_file(path, limit, pipes=pipes)
@@ -119,14 +119,14 @@ def read_text(
 
 
 def data_beside(module: str, name: str) -> Any:
-    """Return the TOML file of this name beside a module: the texts and tables that the module uses."""
-    import tomllib  # most modules have no such file
+    """Return the data of the TOML file with this name beside a module."""
+    import tomllib  # imported here because few modules need it
 
     return tomllib.loads(Path(module).with_name(name).read_text("utf-8"))
 
 
 def with_home(path: str | Path) -> Path:
-    """Return a path with `~` replaced by the home of its user; `~` of a user who does not exist stays as it is."""
+    """Return a path with `~` replaced by the user's home. `~name` of an unknown user stays."""
     return Path(os.path.expanduser(path))  # noqa: PTH111 - `Path.expanduser` raises RuntimeError then
 
 
@@ -136,7 +136,7 @@ def in_megabytes(size: int) -> str:
 
 
 def is_stream(path: Path) -> bool:
-    """Return True if a path is a device or pipe such as /dev/null, which is written to and never replaced."""
+    """Return True for a device or pipe such as /dev/null, which is written to, never replaced."""
     try:
         mode = path.stat().st_mode
     except OSError:
@@ -145,7 +145,7 @@ def is_stream(path: Path) -> bool:
 
 
 def write_atomically(path: Path, data: bytes, mode: int = PRIVATE) -> None:
-    """Write beside the target, fsync, then rename over it."""
+    """Write a file atomically: write beside it, fsync, then rename over it."""
     if is_stream(path):
         path.write_bytes(data)
         return
@@ -195,7 +195,7 @@ except ImportError:
 
 
 def require_locks() -> None:
-    """Raise NoLocks where files cannot be locked."""
+    """Raise NoLocks if the platform cannot lock files."""
     if isinstance(file_locks, SimpleNamespace):
         _refuse()
 
@@ -203,7 +203,7 @@ def require_locks() -> None:
 def lock_file(descriptor: int, path: Path, *, shared: bool = False, wait: bool = False) -> bool:
     """Lock an open file; return False if another process holds a lock on it.
 
-    Raise NoLocks if the file system has no locks: then other processes could write there, too.
+    Raise NoLocks if the file system has no locks, since other processes could then write too.
     """
     kind = file_locks.LOCK_SH if shared else file_locks.LOCK_EX
     try:
@@ -220,12 +220,12 @@ def lock_file(descriptor: int, path: Path, *, shared: bool = False, wait: bool =
 
 
 def pattern_problem(pattern: str) -> str:
-    """Return why no file can be collected from a workspace by this path or glob; empty if files can."""
+    """Return why this path or glob cannot match files of a workspace; empty if it can."""
     return path_problem(pattern) or next(filter(None, map(name_problem, pattern.split("/"))), "")
 
 
 def path_problem(path: str) -> str:
-    """Return why a path does not lead to something inside the workspace; empty if it does."""
+    """Return why a path is not inside the workspace; empty if it is."""
     if not path or path.startswith("/"):
         return "is not a relative path"
     if {"", ".", ".."} & set(path.split("/")):
@@ -234,7 +234,7 @@ def path_problem(path: str) -> str:
 
 
 def name_problem(name: str) -> str:
-    """Return why a file name is refused; empty for an ordinary name."""
+    """Return why a file name is refused; empty if it is accepted."""
     try:
         encoded = name.encode()
     except UnicodeEncodeError:
@@ -249,5 +249,5 @@ def name_problem(name: str) -> str:
 
 
 def folder_size(path: Path) -> int:
-    """Return the bytes of all files below a folder. Links are not followed."""
+    """Return the total size of all files in a folder, in bytes. Links are not followed."""
     return sum((Path(folder) / name).lstat().st_size for folder, _, names in os.walk(path) for name in names)

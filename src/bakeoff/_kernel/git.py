@@ -1,4 +1,4 @@
-"""Read which commit a checkout is at, without running git on folders that are not trusted."""
+"""Read the commit of a checkout without running git in untrusted folders."""
 
 import os
 import re
@@ -6,16 +6,16 @@ from pathlib import Path
 
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _MAX_BYTES = 4 * 1024 * 1024
-_MAX_LINKS = 5  # from one reference to another
+_MAX_LINKS = 5  # how many references in a row are followed
 
 
 def commit_of(folder: Path) -> str | None:
-    """Return the commit that a folder, or a folder above it, has checked out; None if it is unknown."""
+    """Return the commit that a folder, or a parent folder, has checked out; None if unknown."""
     above = (folder.absolute(), *folder.absolute().parents)
     place = next((each / ".git" for each in above if os.path.lexists(each / ".git")), None)
     if place is None:
         return None
-    if (text := _read(place)) is not None:  # of a worktree or a submodule: a file that names the real folder
+    if (text := _read(place)) is not None:  # `.git` of a worktree or submodule names the real folder
         place = place.parent / text.removeprefix("gitdir:").strip()
     common = _read(place / "commondir")
     folders = (place, place / common) if common else (place,)

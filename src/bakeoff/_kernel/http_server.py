@@ -1,6 +1,6 @@
-"""Serve HTTP on loopback to untrusted clients, none of which can keep an idle connection open.
+"""Serve HTTP on loopback to untrusted clients, with a time limit for each step of a connection.
 
-uvicorn's own protocol waits without end for a request that never becomes complete, and for a client that never reads.
+uvicorn's own protocol waits forever for requests that never complete and clients that never read.
 """
 
 import asyncio
@@ -28,21 +28,21 @@ _QUIET = logging.Logger("bakeoff.http_server", logging.CRITICAL + 1)
 
 @dataclass(frozen=True, slots=True)
 class ServerLimits:
-    """The most that a client may use. Times are for one step, in seconds."""
+    """Limits for one client. All times are in seconds, and apply to a single step."""
 
     connections: int = 256
-    head_seconds: float = 15.0  # from the connection, or a request's first byte, to the end of its headers
-    body_seconds: float = 75.0  # from there to the end of its body
-    taking_seconds: float = 60.0  # for the part of an answer that we keep in memory
+    head_seconds: float = 15.0  # from the connection or first byte to the end of the headers
+    body_seconds: float = 75.0  # from the headers to the end of the body
+    taking_seconds: float = 60.0  # for the client to read the answer that we hold in memory
     idle_seconds: int = 120  # between two requests
 
 
 _REFUSED = b"HTTP/1.1 400 Bad Request\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%s"
-_STEPS = ("head", "idle", "body", "taking")  # of those that wait, the first make room for others
+_STEPS = ("head", "idle", "body", "taking")  # connections at the earliest step are closed first
 
 
 class _RequestStep(NamedTuple):
-    """One step that the client of a connection has to take, and its time limit. `mark` changes when it is done."""
+    """A step that the client must take. `mark` changes when it is done; `seconds` is its limit."""
 
     name: str
     mark: int
@@ -52,7 +52,7 @@ class _RequestStep(NamedTuple):
 class LimitedProtocol(H11Protocol):
     """One connection, which is closed if its client is too slow.
 
-    If there are too many connections, one that waits for its client is closed to make room for the next.
+    If there are too many connections, a waiting one is closed to make room.
     """
 
     def __init__(self, limits: ServerLimits, logger: logging.Logger | None = None, **given: Any) -> None:
@@ -61,8 +61,8 @@ class LimitedProtocol(H11Protocol):
         self.timeout_keep_alive = limits.idle_seconds
         self._limits = limits
         self._pause = min(1.0, min(limits.head_seconds, limits.body_seconds, limits.taking_seconds) / 4)
-        self._taken = 0  # how often the client has emptied the buffer
-        self._requests = 0  # that were answered
+        self._taken = 0  # how often the client has read the whole buffer
+        self._requests = 0  # how many requests were answered
         self._step: _RequestStep | None = None
         self._since = self.loop.time()
         self._timer: asyncio.TimerHandle | None = None
@@ -75,7 +75,7 @@ class LimitedProtocol(H11Protocol):
             # the client to acknowledge the first.
             accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if len(self.connections) > self._limits.connections:
-            # Close the one that has kept us waiting longest, of those at the earliest step.
+            # Of those at the earliest step, close the one that we have waited for longest.
             found = [(each, each._awaited()) for each in self.connections if isinstance(each, LimitedProtocol)]
             waiting = [
                 (_STEPS.index(step.name), each._since, each) for each, step in found if step and each is not self
@@ -99,9 +99,9 @@ class LimitedProtocol(H11Protocol):
         super().on_response_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse data that is not HTTP, or close the connection if the answer has begun. Stop the application."""
+        """Refuse data that is not HTTP: send an error, or close a half-answered connection."""
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            self.transport.write(_REFUSED % (len(msg), msg.encode()))  # h11 has rules for HEAD that matter no more
+            self.transport.write(_REFUSED % (len(msg), msg.encode()))  # not through h11, which has rules for HEAD
             self.transport.close()
         else:
             self.transport.abort()
@@ -111,10 +111,10 @@ class LimitedProtocol(H11Protocol):
 
     @property
     def _cycle(self) -> RequestResponseCycle | None:
-        return self.cycle  # which is None before the first request, although the base class declares otherwise
+        return self.cycle  # None before the first request, although not declared so
 
     def _awaited(self) -> _RequestStep | None:
-        """Return the step that the client has to take now; None if it is our turn."""
+        """Return the step that the client must take now; None if it is the server's turn."""
         limits, cycle, theirs = self._limits, self._cycle, self.conn.their_state
         if self.transport.get_write_buffer_size() or self.transport.is_closing():
             return _RequestStep("taking", self._taken, limits.taking_seconds)
@@ -129,7 +129,7 @@ class LimitedProtocol(H11Protocol):
     def _check(self) -> None:
         step, now = self._awaited(), self.loop.time()
         if step != self._step:
-            self._step, self._since = step, now - self._pause  # it began at most that long ago
+            self._step, self._since = step, now - self._pause  # the step may have begun a pause ago
         elif step and now - self._since >= step.seconds:
             self.transport.abort()
             return
@@ -137,7 +137,7 @@ class LimitedProtocol(H11Protocol):
 
 
 def no_proxy(app: ASGIApp) -> ASGIApp:
-    """Wrap the application: refuse proxy requests and paths that are too long."""
+    """Wrap the application to refuse proxy requests and paths that are too long."""
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         asked = app
@@ -151,14 +151,14 @@ def no_proxy(app: ASGIApp) -> ASGIApp:
 
 
 def server_config(app: ASGIApp, limits: ServerLimits, **given: Any) -> uvicorn.Config:
-    """Return settings for `uvicorn.Server` with these limits, without websockets and without a server header."""
+    """Return settings for `uvicorn.Server` with these limits, without websockets."""
     settings = {"access_log": False, "server_header": False, "proxy_headers": False, "ws": "none"}
     return uvicorn.Config(app, http=partial(LimitedProtocol, limits), **settings, **given)  # type: ignore[arg-type]
 
 
 @contextlib.asynccontextmanager
 async def serving(app: ASGIApp, sockets: Sequence[socket.socket], limits: ServerLimits) -> AsyncIterator[None]:
-    """Serve on listening sockets until the block ends, then close all connections. Nothing is printed."""
+    """Serve on listening sockets until the block ends, then close all connections silently."""
     config = server_config(app, limits, log_config=None, lifespan="off")
     config.load()
     state, loop = ServerState(), asyncio.get_running_loop()

@@ -1,14 +1,14 @@
 """Import objects by the name `module:attribute`, and import the names of a package on first use.
 
-While modules are imported, the garbage collector is paused: they make hundreds of thousands of objects that live as
-long as the process, and each search through them takes a tenth of a second.
+The garbage collector is paused while modules are imported: they create hundreds of thousands of
+lasting objects, and each search through them takes a tenth of a second.
 """
 
 import gc
 import importlib
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +24,10 @@ def import_target(target: str, who: str) -> Any:
 
 
 def import_object(target: str, who: str) -> Any:
-    """Return the object that `module:attribute` names; modules are also looked for in the current folder.
+    """Return the object that `module:attribute` names, also from modules in the current folder.
 
-    The current folder is added to `sys.path`, after everything else. Raises `UsageError` with a message that begins
-    with `who` if the text names nothing, or if importing the module raises anything.
+    The current folder is added at the end of `sys.path`. If there is no such object, or if the
+    import fails, raise `UsageError` with a message that begins with `who`.
     """
     module_name, _, attribute = target.partition(":")
     if not module_name or not attribute or module_name.startswith("."):
@@ -59,9 +59,9 @@ def target_of(function: Callable[..., Any]) -> str:
 
 
 def revision_of(function: Callable[..., Any]) -> str:
-    """Return a hash of the function's source; of the empty text if its source is not known."""
+    """Return a hash of the function's source, or of an empty string if the source is unknown."""
     import hashlib
-    import inspect  # not above: importing the package loads this module
+    import inspect  # not at the top: every import of the package loads this module
 
     try:
         source = inspect.getsource(function)
@@ -70,9 +70,28 @@ def revision_of(function: Callable[..., Any]) -> str:
     return hashlib.blake2b(source.encode(), digest_size=8).hexdigest()
 
 
+_MAX_SCRIPT_SIZE = 16 * 1024 * 1024
+
+
+def command_revision(argv: Sequence[str], folder: Path) -> str:
+    """Return a hash of the files in a folder that a command names: an edited script counts as another subject."""
+    import hashlib
+
+    from bakeoff._kernel.files import read_file
+
+    hashed, found = hashlib.blake2b(digest_size=8), False
+    for word in argv:
+        with suppress(OSError, ValueError):  # a word that no disk can have as a path
+            path = folder / word
+            if path.is_file() and path.resolve().is_relative_to(folder.resolve()):
+                hashed.update(read_file(path, _MAX_SCRIPT_SIZE))
+                found = True
+    return hashed.hexdigest() if found else ""
+
+
 @contextmanager
 def importable(folder: Path) -> Iterator[None]:
-    """Make modules beside a configuration importable, as they are beside a script."""
+    """Make the modules in a configuration's folder importable, as if a script ran there."""
     entry = str(folder.resolve())
     sys.path.insert(0, entry)
     try:
@@ -81,7 +100,7 @@ def importable(folder: Path) -> Iterator[None]:
         sys.path.remove(entry)
 
 
-_THRESHOLDS = (10_000, 10, 50)  # new objects, then collections, before the next older generation is searched
+_THRESHOLDS = (10_000, 10, 50)  # of `gc.set_threshold`, for generations 0, 1 and 2
 
 
 @contextmanager
@@ -100,9 +119,9 @@ def collection_paused() -> Iterator[None]:
 def existing_objects_frozen() -> Iterator[None]:
     """Exclude existing objects from garbage collection inside the block, and collect less often.
 
-    By default, Python searches all objects when a quarter of them is new, which happens often while there are few.
+    By default, Python searches all objects when a quarter are new, which is often early on.
     """
-    if gc.get_freeze_count():  # by an outer block, which has excluded existing objects
+    if gc.get_freeze_count():  # an outer block has already frozen them
         yield
         return
     thresholds = gc.get_threshold()
@@ -119,7 +138,7 @@ def existing_objects_frozen() -> Iterator[None]:
 def lazy_imports(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return the `__getattr__` and `__dir__` of a package. `homes` maps each name to its module.
 
-    A module is imported when one of its names is first used, which keeps the start of commands fast.
+    Each module is imported when one of its names is first used, so that commands start fast.
     """
 
     def get(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Convert any object to JSON data, and escape the characters that no file can hold."""
+"""Convert any object to JSON data, and escape text that UTF-8 cannot encode."""
 
 import json
 from contextlib import suppress
@@ -10,7 +10,7 @@ from pydantic_core import SchemaSerializer, from_json, to_json, to_jsonable_pyth
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Return True for a number of JSON, which a boolean is not."""
+    """Return True for a JSON number. Booleans are not numbers."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
@@ -40,11 +40,11 @@ CleanObject = Annotated[dict[str, JsonValue], AfterValidator(clean)]
 """The types of all texts and free data in plans, transcripts and records: cleaned, so that all can be written."""
 
 
-_MAX_DEPTH = 200  # levels, as pydantic allows
+_MAX_DEPTH = 200  # levels of nesting, the limit of pydantic
 
 
 def parse_json(data: str | bytes) -> Any:
-    """Return the value of JSON from elsewhere. Raise ValueError if it is not JSON, or nested too deeply to work with.
+    """Parse JSON from an untrusted source. Raise ValueError if it is invalid or nested too deeply.
 
     Unlike pydantic's parser, this one accepts lone surrogates, which models emit.
     """
@@ -59,7 +59,7 @@ def parse_json(data: str | bytes) -> Any:
 
 
 def json_object(data: str | bytes) -> dict[str, Any] | None:
-    """Return the JSON object that a program wrote; None for anything else."""
+    """Return the JSON object that a program wrote, or None for any other output."""
     try:
         value = json.loads(data)
     except (ValueError, RecursionError):
@@ -85,8 +85,8 @@ def _refuse_deep(value: Any) -> None:
 def as_json(value: Any) -> JsonValue:
     """Return the value as clean JSON data.
 
-    Objects that JSON cannot represent become their `repr`. User code may run while the value is read; where that
-    raises, the result is a text that says so.
+    Objects that JSON cannot represent become their `repr`. Reading the value may run user code; if
+    that code raises, the result is a text with the reason.
     """
     if isinstance(value, str):
         return clean_text(str(value))
@@ -94,7 +94,7 @@ def as_json(value: Any) -> JsonValue:
         return value
     try:
         if issubclass(type(value), BaseModel):
-            # An SDK may have built it without validation, so that it holds what its types do not allow.
+            # An SDK may have built it without validation, with values that its types do not allow.
             serializer: SchemaSerializer = value.__pydantic_serializer__
             data = serializer.to_json(value, fallback=repr, warnings=False)
         else:
@@ -104,7 +104,7 @@ def as_json(value: Any) -> JsonValue:
     except ValueError as error:  # pydantic wraps every error that user code raises
         reason = str(error)
     if "surrogates not allowed" in reason:
-        with suppress(UnicodeEncodeError):  # in the keys of an object that is not a plain dict
+        with suppress(UnicodeEncodeError):  # if keys of a custom mapping hold surrogates
             found = to_jsonable_python(clean(value), fallback=repr, inf_nan_mode="strings", bytes_mode="base64")
             cleaned: JsonValue = clean(found)
             return cleaned

@@ -1,4 +1,4 @@
-"""Define the base class of all data that is written to disk, and the fingerprint of such data."""
+"""Define the base class of all data on disk, and a fingerprint for such data."""
 
 import hashlib
 import json
@@ -16,25 +16,25 @@ _BUILDING = threading.RLock()
 class FrozenModel(BaseModel):
     """An immutable model that allows no unknown fields and no NaN or infinity, which JSON cannot represent.
 
-    Its validator is built when it is first used: most commands use few of the models that they import.
+    Its validator is built on first use, because most commands use few of the imported models.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
     @classmethod
     def model_rebuild(cls, *, _parent_namespace_depth: int = 2, **given: Any) -> bool | None:
-        """Build the validator as pydantic does, but in one thread at a time: pydantic's own way is not thread-safe."""
+        """Build the validator in one thread at a time: pydantic's own way is not thread-safe."""
         with _BUILDING:
             return super().model_rebuild(_parent_namespace_depth=_parent_namespace_depth + 1, **given)
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
-        """Return the object itself: it cannot change. Pydantic copies default values for every object it makes."""
+        """Return the object itself: it cannot change, and pydantic copies every default value."""
         return self
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:  # noqa: ARG002 - pydantic's signature
-        """Copy without the cached digests that pydantic would keep, and three times as fast.
+        """Copy without the cached digests that pydantic would keep, and three times faster.
 
-        `deep` changes nothing, since the values of fields cannot change.
+        `deep` has no effect, since the values of fields cannot change.
         """
         kind, changes = type(self), update or {}
         values = {**self.__dict__, **changes}
@@ -53,18 +53,18 @@ class FrozenModel(BaseModel):
 
 
 def sparse_field(default: Any, description: str | None = None, **more: Any) -> Any:
-    """Return a field that dumps omit while it has its default value, as in the files of versions that lack it."""
+    """Return a field that is left out of dumps while it has its default value."""
     return Field(default=default, description=description, exclude_if=lambda value: bool(value == default), **more)
 
 
 def first_problem(error: ValidationError) -> str:
-    """Return the first problem of a validation, preceded by its place if it has one."""
+    """Return the first problem of a validation, with its place if known."""
     first = error.errors(include_url=False)[0]
     return ": ".join([*filter(None, [".".join(map(str, first["loc"]))]), expectation(first)])
 
 
 def fingerprint(*parts: Any) -> str:
-    """Return 32 hex digits that change when any part does. They do not depend on the machine or the order of keys."""
+    """Return 32 hex digits that change with any part, but not with the machine or order of keys."""
     return hashlib.blake2b(_ENCODER.encode(parts).encode(), digest_size=16).hexdigest()
 
 

@@ -1,9 +1,9 @@
-"""Make temporary folders and remove them in the background, also those of a process that was killed.
+"""Make temporary folders and remove them in the background, even if their process was killed.
 
-Each folder holds a lock that ends with its process, so the next process recognises what a killed one has left. A folder
-without such a lock was kept on purpose, and stays.
+A process locks its folders until it ends, so a later process recognises the folders of a killed
+one. Folders without a lock file were kept on purpose, and stay.
 
-`Removals` keeps slow removals out of the time limits of trials: a subject decides how long its folders take to remove.
+`Removals` keeps slow removals (of huge folders) out of the time limits of trials.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ FRESH_SECONDS = 60.0  # a younger folder may not hold its lock yet
 
 @contextlib.contextmanager
 def temporary_folder(prefix: str) -> Iterator[Path]:
-    """Make a folder for the block, and remove those with the same prefix that killed processes have left."""
+    """Make a folder for the block, and remove folders of killed processes with the same prefix."""
     sweep_folders(Path(tempfile.gettempdir()), prefix)
     root = Path(tempfile.mkdtemp(prefix=prefix))
     try:
@@ -55,15 +55,15 @@ def held(root: Path) -> Iterator[None]:
 
 @cache
 def sweep_folders(parent: Path, prefix: str) -> None:
-    """Remove, once per process, the folders that killed processes of our user have left there."""
+    """Remove, once per process, the folders in `parent` that killed processes left behind."""
     for root in parent.glob(f"{prefix}*"):
-        with contextlib.suppress(OSError):  # another user's, or being removed by another process
+        with contextlib.suppress(OSError):  # another user's, or just removed by another process
             if is_left_behind(root):
                 shutil.rmtree(root)
 
 
 def is_left_behind(root: Path) -> bool:
-    """Return True if a folder is ours, not new, and has a free lock. Raise OSError if it has no lock."""
+    """Return True if a folder is ours, old enough and unlocked. It must have a lock file."""
     found = root.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or time.time() - found.st_mtime < FRESH_SECONDS:
         return False
@@ -78,12 +78,12 @@ def is_left_behind(root: Path) -> bool:
 
 
 _THREADS = 4
-_MAX_PENDING = 64  # more would fill the disk
+_MAX_PENDING = 64  # so that waiting folders do not fill the disk
 _Job = tuple[Path, Callable[[], None]]
 
 
 class Removals:
-    """Remove folders in threads that do not keep the process alive. The next run removes the remaining ones."""
+    """Removes folders in background threads that do not keep the process alive."""
 
     def __init__(self) -> None:
         self.left: dict[Path, str] = {}  # folders that could not be removed, and why
@@ -123,12 +123,12 @@ class Removals:
         self._one_done = asyncio.Event()
 
     async def room(self) -> None:
-        """Wait until few enough removals are pending."""
+        """Wait until there are few pending removals."""
         while len(self._pending) >= _MAX_PENDING:
             await self._one_done.wait()
 
     async def finish(self, seconds: float) -> None:
-        """Wait at most this long for the pending removals, note the folders that remain, and accept no further ones."""
+        """Wait at most `seconds` for pending removals, note the rest, and accept no new ones."""
         self.open = False
         try:
             async with asyncio.timeout(seconds):
@@ -146,7 +146,7 @@ REMOVALS: ContextVar[Removals | None] = ContextVar("REMOVALS", default=None)
 
 @asynccontextmanager
 async def removing_beside(seconds: Callable[[], float]) -> AsyncIterator[Removals]:
-    """Remove places that are closed inside the block in the background. At its end, wait for `seconds()` at most."""
+    """Remove places in the background during the block. At its end, wait at most `seconds()`."""
     removals = Removals()
     before = REMOVALS.set(removals)
     try:

@@ -1,4 +1,4 @@
-"""Format texts for people: untrusted text on one line, counts with their nouns, errors of pydantic in plain words."""
+"""Format text for people: untrusted text, counts with nouns, plain messages for pydantic errors."""
 
 import re
 from collections.abc import Container, Iterable
@@ -17,42 +17,42 @@ def escaped(text: str) -> str:
 
 
 def escaped_lines(text: str) -> str:
-    """Return untrusted text with its control characters escaped, except line breaks."""
+    """Return untrusted text with control characters escaped, except line breaks."""
     return "\n".join(map(escaped, text.split("\n")))
 
 
 def visible(text: str, longest: int = LINE_LENGTH) -> str:
-    """Return untrusted text on one line, cut to `longest` characters, with control characters escaped."""
+    """Return untrusted text on one line, escaped and cut to `longest` characters."""
     shown = escaped(text[: longest + 1])
     return shown if len(text) <= longest else f"{shown[:longest]}…"
 
 
 def shorten(text: str, most: int) -> str:
-    """Return the text, cut to `most` characters; an ellipsis shows that there is more."""
+    """Return the text cut to `most` characters, with an ellipsis if it was longer."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def without_command(line: str) -> str:
-    """Return the line without GitHub commands, which are `::` at the beginning of a line or `##[` anywhere in it."""
+    """Return the line without GitHub workflow commands: `::` at its start, or `##[` anywhere."""
     stripped = line.lstrip()
     begun = f"{line[: len(line) - len(stripped)]}: {stripped[1:]}" if stripped.startswith("::") else line
     return begun.replace("##[", "## [")
 
 
 def quoted(text: str, longest: int = LINE_LENGTH) -> str:
-    """Return the visible text in quotes. `repr` would escape the escapes again."""
+    """Return the `visible` text in quotes, without escaping it twice as `repr` would."""
     return f"'{visible(text, longest)}'"
 
 
 def count_of(number: int, thing: str, things: str | None = None) -> str:
-    """Return a number with its noun, such as `1 case` and `2 cases`. `things` is an irregular plural."""
+    """Return a number with its noun, such as `2 cases`. `things` is the plural if irregular."""
     return f"{number:,} {thing if number == 1 else things or f'{thing}s'}"
 
 
 def part_of(part: int, whole: int, thing: str, verbs: str = "") -> str:
     """Return a part with its whole, such as `1 of 2 cases`.
 
-    The first of `verbs` (`is/are`) is appended if either number is 1, else the second.
+    Of `verbs`, such as `is/are`, the first is appended if either number is 1, else the second.
     """
     one, _, many = verbs.partition("/")
     verb = f" {one if 1 in (part, whole) else many}" if verbs else ""
@@ -60,7 +60,7 @@ def part_of(part: int, whole: int, thing: str, verbs: str = "") -> str:
 
 
 def free_name(name: str, taken: Container[str], form: str = "{} ({})") -> str:
-    """Return the name, or the first numbered form of it that is not taken: `name (2)`, `name (3)` and so on."""
+    """Return the name, or a numbered form such as `name (2)` if the name is taken."""
     numbered = (form.format(name, number) for number in count(2))
     return next(free for free in chain([name], numbered) if free not in taken)
 
@@ -112,11 +112,11 @@ _LIMITS = (
     *("multiple_of", "min_length", "max_length", "pattern", "error"),
 )
 _WITHOUT_VALUE = ("value_error", "assertion_error", "missing", "extra_forbidden", "json_invalid")
-_OTHERS = re.compile(r"^[A-Z]\w* should ")  # messages without words of ours begin so
+_OTHERS = re.compile(r"^[A-Z]\w* should ")  # how pydantic's own messages begin
 
 
 def in_our_words(item: "ErrorDetails") -> str:
-    """Return the value and the expectation of one error of pydantic."""
+    """Describe one pydantic error: the value, and what was expected instead."""
     if item["type"] in _WITHOUT_VALUE:
         return expectation(item)
     hidden = {"env", "headers", "clientSecret"} & set(item["loc"])  # values that may be secret
@@ -135,7 +135,7 @@ def _hint(item: "ErrorDetails") -> str:
 
 
 def expectation(item: "ErrorDetails") -> str:
-    """Return the expectation of one error of pydantic, without the value."""
+    """Describe what was expected, according to one pydantic error."""
     context = item.get("ctx", {})
     if item["type"] in ("value_error", "assertion_error"):  # our own message, which names the value if it may be shown
         return item["msg"].partition(", ")[2]

@@ -1,4 +1,4 @@
-"""Call user functions, sync or async, without blocking the event loop or the end of the program."""
+"""Call user functions, sync or async, without blocking the event loop or the program's exit."""
 
 import asyncio
 import atexit
@@ -19,14 +19,14 @@ _Body = Callable[[], Callable[[], None]]
 """Calls something in a thread and returns a function that reports the result."""
 
 _MAX_IDLE = 32  # idle threads that are kept
-_GRACE_SECONDS = 1.0  # to let them end
+_GRACE_SECONDS = 1.0  # how long they get to end
 
 NOT_FOR_A_LOOP = (StopIteration, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError)
 """Errors that an event loop would take as signals to itself, although user code raised them."""
 
 
 def carried(error: BaseException) -> RuntimeError:
-    """Wrap an error that must not pass through an event loop in one that may pass. The original becomes its cause."""
+    """Wrap an error that an event loop cannot pass on. The original becomes the cause."""
     carrier = RuntimeError(_said_by(error))
     carrier.__cause__ = error
     return carrier
@@ -44,7 +44,7 @@ def _said_by(error: BaseException) -> str:
 
 
 def is_async(function: Callable[..., Any]) -> bool:
-    """Return True if calling the function returns a coroutine. Faster than `inspect`, since every trial calls this."""
+    """Return True if calling the function returns a coroutine. Faster than `inspect`."""
     code = getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
     return inspect.iscoroutinefunction(function) if code is None else bool(code.co_flags & inspect.CO_COROUTINE)
 
@@ -58,9 +58,9 @@ async def call(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def end_despite_threads(exit_code: int) -> None:
-    """End the process at once if an abandoned call is still running; otherwise do nothing.
+    """End the process now if an abandoned call still runs in a thread.
 
-    Before 3.14, Python kills such a thread at exit, and aborts if it is inside foreign code.
+    Before 3.14, Python kills such threads at exit, and aborts if one is inside foreign code.
     """
     if any(isinstance(thread, _Thread) for thread in threading.enumerate()):
         atexit._run_exitfuncs()
@@ -70,7 +70,7 @@ def end_despite_threads(exit_code: int) -> None:
 
 
 async def in_daemon_thread(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Return the result of a sync function unchanged, even if it is an awaitable."""
+    """Return the result of a sync function as it is, even if it is an awaitable."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Any] = loop.create_future()
     context = contextvars.copy_context()
@@ -125,7 +125,7 @@ class _Thread(threading.Thread):
 
 
 class _IdleThreads:
-    """The idle threads of one loop. Threads are reused, because starting one can take longer than a scorer."""
+    """The idle threads of one loop, kept because starting a thread can be slower than a scorer."""
 
     def __init__(self) -> None:
         self._waiting: list[_Thread] | None = []  # None: the loop has ended
@@ -133,7 +133,7 @@ class _IdleThreads:
         self._end: AsyncGenerator[None, None] | None = None
 
     async def open(self) -> None:
-        """Register with the loop, which closes its generators before it ends."""
+        """Register with the loop, which closes its async generators, and so this, when it ends."""
         self._end = self._until_the_loop_ends()
         await anext(self._end)
 
@@ -159,7 +159,7 @@ class _IdleThreads:
             thread.start()
 
     def take_back(self, thread: _Thread) -> bool:
-        """Keep the thread for more work. Return False if it has to end."""
+        """Keep the thread for more work. Return False if it must end."""
         with self._lock:
             if self._waiting is None or len(self._waiting) >= _MAX_IDLE:
                 return False

@@ -1,12 +1,12 @@
-"""Emit OpenTelemetry spans by the conventions for generative AI. Nothing is imported when tracing is off.
+"""Send OpenTelemetry spans by the conventions for generative AI. If tracing is off, import nothing.
 
-A program that has set up tracing receives the spans; otherwise they go to the collector that the usual
-`OTEL_EXPORTER_OTLP_*` variables name. Spans hold names, durations, usage and scores, never prompts or answers. Models
-choose some of the names, so these are redacted.
+If the program has set up tracing, its exporters receive the spans; otherwise the collector named by
+the usual `OTEL_EXPORTER_OTLP_*` variables does. Spans hold names, durations, usage and scores, but
+no prompts or answers. Names are redacted, because models choose some of them.
 
-`collecting` does the opposite: it collects the spans that an application makes, separately for each case. A span
-belongs to the case in whose context it was started. In threads that received only OpenTelemetry's context, it belongs
-to the case of its parent. Spans of Bakeoff itself are left out.
+`collecting` does the opposite: it collects the spans that an application creates, for each case. A
+span belongs to the case in whose context it was started or, in threads that know only
+OpenTelemetry's context, to the case of its parent. Spans of Bakeoff itself are left out.
 """
 
 import asyncio
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 SPANS = "spans"
 """The key of the collector among resources, and of the collected spans in a transcript's metadata."""
 
-OWN_SCOPE = "bakeoff"  # of the spans that Bakeoff makes
-_MAX_COUNT = 1000  # spans of one case that are kept; the others are counted
+OWN_SCOPE = "bakeoff"  # the scope of the spans that Bakeoff creates
+_MAX_COUNT = 1000  # spans kept per case; all are counted
 
 
 class CollectedSpans:
@@ -54,7 +54,7 @@ class CollectedSpans:
 
 
 _collecting: ContextVar[CollectedSpans | None] = ContextVar("collecting", default=None)
-_by_span: dict[int, CollectedSpans] = {}  # of cases that run now
+_by_span: dict[int, CollectedSpans] = {}  # of cases that are running
 _watched: "WeakSet[Any]" = WeakSet()  # providers with our processor
 
 
@@ -64,7 +64,7 @@ def collecting() -> Iterator[CollectedSpans]:
     from opentelemetry import trace
 
     provider: Any = trace.get_tracer_provider()
-    if not hasattr(provider, "add_span_processor"):  # the application has set none: ours exports nothing
+    if not hasattr(provider, "add_span_processor"):  # the application has set none
         provider = _own_provider()
         trace.set_tracer_provider(provider)
     if provider not in _watched:
@@ -87,7 +87,7 @@ class SpanCollection:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[Any]:
-        """Yield the function that opens the collection of a case."""
+        """Yield the function that starts to collect the spans of a case."""
         yield collecting
 
 
@@ -104,7 +104,7 @@ def _own_provider() -> Any:
 
 
 def exports_nothing(provider: object) -> bool:
-    """Return True if a provider is the placeholder that Bakeoff sets where the application has none."""
+    """Return True if this is Bakeoff's placeholder for a missing provider."""
     return _own_provider.cache_info().currsize > 0 and provider is _own_provider()
 
 
@@ -158,20 +158,20 @@ class TraceSpan:
     """A span. This base class records nothing."""
 
     def note(self, attributes: Attributes) -> None:
-        """Set attributes; those that are None are left out."""
+        """Set the attributes that are not None."""
 
     def event(self, name: str, attributes: Attributes) -> None:
-        """Add an event; attributes that are None are left out."""
+        """Add an event with the attributes that are not None."""
 
     def failed(self, reason: str) -> None:
-        """Mark the span as failed where no exception was raised."""
+        """Mark the span as failed, although no exception was raised."""
 
 
 _NOWHERE = nullcontext(TraceSpan())
 
 
 class Tracing:
-    """Makes nested spans. This base class records none."""
+    """Creates nested spans. This base class records none."""
 
     def span(self, name: str, attributes: Attributes, kind: Kind = "INTERNAL") -> AbstractContextManager[TraceSpan]:  # noqa: ARG002
         """Return a context manager that opens a span and yields it."""
@@ -183,7 +183,7 @@ _active: ContextVar[Tracing] = ContextVar("tracing", default=OFF)
 
 
 def active_tracing() -> Tracing:
-    """Return the tracing of the current run, for resources, which are not given other resources."""
+    """Return the tracing of the current run, for resources, which are not given others."""
     return _active.get()
 
 
@@ -233,7 +233,7 @@ class _RealTracing(Tracing):
 
 @dataclass(frozen=True, slots=True)
 class OpenTelemetry:
-    """The resource that exports spans. Closing it sends the remaining ones. `redact` removes secrets from names."""
+    """The resource that exports spans. `redact` removes secrets from names."""
 
     redact: Redact = str
     key: ClassVar = TRACING

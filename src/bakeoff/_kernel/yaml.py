@@ -1,6 +1,6 @@
 """Read YAML files as JSON values with line numbers, so that an error can name its line.
 
-Scalars follow YAML 1.2: `yes`, `on` and `2024-01-01` are texts. A file can only produce plain data.
+Scalars follow YAML 1.2: `yes`, `on` and `2024-01-01` are strings. Files hold only plain data.
 """
 
 import re
@@ -20,7 +20,7 @@ from bakeoff._kernel.text import in_our_words
 from bakeoff.errors import PlanError
 
 _FAST_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_MAX_EXPLAINED = 100_000  # characters of a text whose errors are worth a second, slower look
+_MAX_EXPLAINED = 100_000  # longest text that is parsed again, slowly, for a better error
 
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -28,7 +28,7 @@ Key = tuple[str | int, ...]
 """The path of keys and list indexes that leads to a value."""
 
 MAX_FILE_SIZE = 16 * 1024 * 1024
-_MAX_VALUES = 200_000  # aliases repeat values, and a small file must not become a large one
+_MAX_VALUES = 200_000  # aliases could make large data of a small file
 _MAX_DEPTH = 100
 
 _WORDS = re.compile(r"(?P<null>~|null|Null|NULL|)|(?P<true>true|True|TRUE)|(?P<false>false|False|FALSE)")
@@ -50,10 +50,10 @@ class PlacedYaml:
     file: Path
     value: JsonValue
     lines: dict[Key, int]
-    at: Key = ()  # the key of the value, if it is part of a larger one
+    at: Key = ()  # the key of this value inside the file
 
     def part(self, key: Key, value: JsonValue) -> "PlacedYaml":
-        """Return one value of the file by itself. `value` is its full form, where the file has a short one."""
+        """Return one value of the file. `value` is its full form if the file has a short form."""
         lines = {place[len(key) :]: line for place, line in self.lines.items() if place[: len(key)] == key}
         return replace(self, value=value, lines=lines, at=(*self.at, *key))
 
@@ -64,15 +64,15 @@ class PlacedYaml:
         return f"{self.file}:{self.lines.get(key, 1)}"
 
     def problem(self, key: Key, what: str) -> str:
-        """Return a message with its place: file, line, key, then the problem."""
+        """Return a message with the file, line and key, then the problem."""
         whole = (*self.at, *key)
         named = f"{written(whole)}: " if whole else ""
         return f"{self.where(key)}: {named}{what}"
 
     def read(self, model: type[Model], examples: Mapping[str, str] | None = None, context: str | None = None) -> Model:
-        """Return the value as the model declares it, or raise one error with all problems.
+        """Return the value as the given model, or raise one error with all problems.
 
-        `examples` are correct values by the names of keys; `context` is for validators.
+        `examples` maps names of keys to correct values; `context` is passed to validators.
         """
         try:
             return model.model_validate(self.value, context=context)
@@ -87,7 +87,7 @@ class PlacedYaml:
             key = (*key, item["loc"][-1])
             return self.problem(key, f"{in_our_words(item)}{_example(key, examples)}")
         if item["type"] == "extra_forbidden":
-            if key[-1:] != item["loc"][-1:]:  # its line is not known
+            if key[-1:] != item["loc"][-1:]:  # the line of the key itself is not known
                 key = (*key, item["loc"][-1])
             return self.problem(key, f"{in_our_words(item)}{_near(key, model)}")
         return self.problem(key, f"{in_our_words(item)}{_example(key, examples, item['type'])}")
@@ -95,7 +95,7 @@ class PlacedYaml:
     def known(self, place: Key) -> Key:
         """Return a key without the parts that are not in the file.
 
-        Those parts are the members of unions, which pydantic adds, and the items of lists that a short form stands for.
+        Such parts are union members, added by pydantic, and list items with a short form.
         """
         key: Key = ()
         for part in place:
@@ -104,7 +104,7 @@ class PlacedYaml:
 
 
 def _is_too_short_by_mistake(item: ErrorDetails, items: Sequence[ErrorDetails]) -> bool:
-    """Return True for a "too short" error of a list that is long enough: pydantic also reports it for invalid items."""
+    """Return True if pydantic calls a list too short only because some items are invalid."""
     place = item["loc"]
     if item["type"] != "too_short":
         return False
@@ -119,11 +119,11 @@ def _example(key: Key, examples: Mapping[str, str], kind: str = "missing") -> st
 
 
 def _near(key: Key, model: type[BaseModel]) -> str:
-    """Return a hint at the key that was probably meant, or else at all keys that are allowed there."""
+    """Return a hint with the most similar key, or else with all allowed keys."""
     owner: type[BaseModel] | None = model
     for part in key[:-1]:
         if isinstance(part, int) or owner is None:
-            continue  # items of a list and values of an object have the type that led there
+            continue  # items and values have the type that was already found
         fields = {name: info for field, info in owner.model_fields.items() for name in _spellings(field, info)}
         owner = _inner_model(fields[part].annotation) if part in fields else owner
     known = [name for field, info in owner.model_fields.items() for name in _spellings(field, info)] if owner else []
@@ -157,12 +157,12 @@ def written(key: Key) -> str:
 
 
 def read_yaml(file: Path) -> PlacedYaml:
-    """Read one file, or a pipe such as `<(command)`. Syntax errors name their line."""
+    """Read one file, or a pipe such as `<(command)`. Syntax errors name the line."""
     return parse_yaml(read_text(file, MAX_FILE_SIZE, pipes=True), file)
 
 
 def parse_yaml(text: str, file: Path, form: str = "YAML") -> PlacedYaml:
-    """Return the value of a text. `form` names the language in errors: JSON is YAML, too."""
+    """Return the value of a text. `form` names the language in errors, since JSON is YAML too."""
     try:
         try:  # the parser in C is ten times as fast, and the one in Python explains errors better
             node = _compose(text, file, _FAST_LOADER)
@@ -183,16 +183,16 @@ def parse_yaml(text: str, file: Path, form: str = "YAML") -> PlacedYaml:
 
 
 def _compose(text: str, file: Path, loader: Any) -> yaml.Node | None:
-    """Return the tree of a text, None if it has no value. Raise YAMLError, or ConfigError beyond the limits.
+    """Return the tree of a text, or None if it is empty. Raise ConfigError if it is too large.
 
-    The limits are checked before anything is built: the parser in C calls itself for each level.
+    The limits are checked first, because the parser in C recurses for each level.
     """
     made = depth = 0
     for event in yaml.parse(text, Loader=loader):
         line = event.start_mark.line + 1
         made += isinstance(event, yaml.NodeEvent)
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if made > 2 * _MAX_VALUES:  # keys are nodes, too
+        if made > 2 * _MAX_VALUES:  # keys are nodes too
             raise ConfigError([f"{file}:{line}: this has more than {_MAX_VALUES:,} values"])
         if depth > _MAX_DEPTH + 1:
             raise ConfigError([f"{file}:{line}: this is nested more than {_MAX_DEPTH} levels deep"])
@@ -213,7 +213,7 @@ _ADVICE = {
 
 
 class _Builder:
-    """Turns nodes into values and notes the line of each."""
+    """Turns nodes into values, and notes the line of each value."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
@@ -221,7 +221,7 @@ class _Builder:
         self._made = 0
 
     def value(self, node: yaml.Node, key: Key) -> JsonValue:
-        """Return the value of a node and of all nodes in it. Raise ConfigError beyond the limits."""
+        """Return the value of a node with all inner nodes. Raise ConfigError if it is too large."""
         line = node.start_mark.line + 1
         self._made += 1
         self.lines.setdefault(key, line)
@@ -253,7 +253,7 @@ class _Builder:
             yield name, self.value(value_node, (*key, name))
 
     def _plain(self, text: str, line: int, key: Key) -> JsonValue:
-        """Return the value of a scalar without quotes, by the rules of YAML 1.2."""
+        """Return the value of an unquoted scalar, by the rules of YAML 1.2."""
         if word := _WORDS.fullmatch(text):
             return None if word["null"] is not None else word["true"] is not None
         if len(text) > _MAX_DIGITS:
@@ -273,6 +273,6 @@ class _Builder:
 
 
 def gathered(problems: Sequence[str]) -> None:
-    """Raise all problems as one error if there are any."""
+    """Raise all problems as one error; do nothing if there are none."""
     if problems:
         raise ConfigError(problems)

@@ -1,1 +1,1 @@
-"""Plans, suites and exercises that are bundled with the package; all our own work."""
+"""Plans, suites and exercises that come with the package, all written for it."""

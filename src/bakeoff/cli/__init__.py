@@ -1,1 +1,1 @@
-"""The command line. `main` holds the commands; their modules are imported when they run."""
+"""The command line. `main` lists the commands; the module of a command is imported when it runs."""

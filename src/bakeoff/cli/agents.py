@@ -52,7 +52,7 @@ ContainerEngine: TypeAlias = Literal["docker", "podman"]
 
 
 class ExerciseFlags(Flags):
-    """Choose exercises, and how they are tested. The fields are those of `ExercisesRequest`."""
+    """Options that choose exercises and how to test them, named as in `ExercisesRequest`."""
 
     exercises: Path | None = flag(
         None, "The checkout of a track, or one exercise. Default: the bundled exercises.", metavar="DIR"
@@ -69,7 +69,7 @@ class ExerciseFlags(Flags):
 
 
 class AgentFlags(ExerciseFlags):
-    """Choose agents, and how they are asked."""
+    """Options that choose agents and how to ask them."""
 
     agents: list[str] | None = flag(None, "An agent, such as claude, oracle, nop or cheat.", "--agent")
     models: list[str] | None = flag(None, "A model for every agent. Default: the agent's own.", "--model")

@@ -1,4 +1,4 @@
-"""Implement `bakeoff audit`: certificates for suites and exercises, without any model."""
+"""Implement `bakeoff audit`: check, without any model, whether suites and exercises are fit for use."""
 
 import asyncio
 from collections import Counter
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 app = group_of()
 
 _READABLE = 0o644
-_ALL = ("all",)  # without it, a published track gives its usual selection
+_ALL = ("all",)  # otherwise, a published track selects some of its cases
 
 
 class AuditFlags(Flags):
-    """Set how thorough the audit is. The fields are those of `AuditSettings`."""
+    """Options that set how thorough the audit is, named as in `AuditSettings`."""
 
     only: list[str] | None = flag(None, "Audit only this suite or exercise.", "--case")
     rounds: int = flag(44, "How often to run the tests on the reference: it must never fail.", min=1)
@@ -104,7 +104,7 @@ def run_audit(
 
 
 def _found(paths: Sequence[Path] | None) -> "Iterator[Audited]":
-    """Yield the cases at these paths; without paths, those of the suites in `tests`, or else all bundled ones."""
+    """Yield the cases at these paths, by default those in `tests`, or else all bundled ones."""
 
     from bakeoff.doors.components import suites as suite_files
 
@@ -161,7 +161,7 @@ def _chosen(cases: "Sequence[Audited]", only: Sequence[str]) -> "list[Audited]":
 async def _audit(
     cases: "Sequence[Audited]", settings: "AuditSettings", options: RunOptions, console: Console
 ) -> "list[CaseAudit]":
-    """Audit cases with a progress bar on a terminal, or else with a line for each case. Keep their order."""
+    """Audit cases in order. Show a bar on a terminal, or else print a line for each case."""
 
     from bakeoff.engine.resources import open_resources, sandbox_of
     from bakeoff.grading.audit import audit_cases, audit_digest

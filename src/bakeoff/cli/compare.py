@@ -17,6 +17,7 @@ from bakeoff.cli.flags import (
     UNDECIDABLE,
     ExitZero,
     Jobs,
+    LogFlags,
     MaxCost,
     NewResults,
     ReportFlags,
@@ -95,6 +96,7 @@ def run_compare(
         str, Argument(metavar="BASELINE", help="The folder or name of a run, `latest`, or a result file.")
     ],
     wanted: CompareFlags,
+    logs: LogFlags,
     shown_as: ReportFlags,
 ) -> int:
     """Compare two runs, or two subjects of one run, case by case.
@@ -105,14 +107,12 @@ def run_compare(
     """
 
     from bakeoff.cli.run_plan import show_report
-    from bakeoff.report.compare.comparison import CompareRequest, compare_sources
+    from bakeoff.report.compare.comparison import CompareRequest, compare_parts
     from bakeoff.report.compare.description import describe_comparison
     from bakeoff.report.exports.ci import write_step_outputs
     from bakeoff.report.gates import GateRule
-    from bakeoff.report.readers import find_source, known_readers
 
-    readers = known_readers()
-    first = find_source(wanted.results, baseline, readers)
+    first = logs.find(wanted.results, baseline)
     request = CompareRequest(
         (wanted.subject_a, wanted.subject_b),
         GateRule(wanted.gate, wanted.margin, wanted.undecidable),
@@ -121,8 +121,8 @@ def run_compare(
         wanted.details,
         wanted.require_calibrated_judge,
     )
-    second = find_source(wanted.results, wanted.candidate, readers) if wanted.candidate else first
-    report = compare_sources(first, second, request)
+    second = logs.find(wanted.results, wanted.candidate) if wanted.candidate else first
+    report = compare_parts(first, second, request)
     described = describe_comparison(report)
     show_report(report.model_dump_json, described, shown_as)
     if wanted.github:
@@ -135,6 +135,7 @@ def run_leaderboard(
     *,
     runs: Annotated[list[str] | None, Argument(metavar="RUN", help="Runs or result files. Default: all runs.")] = None,
     results: Results = Path("results"),
+    logs: LogFlags,
     shown_as: ReportFlags,
 ) -> None:
     """Rank subjects by their latest results, in groups that cannot be told apart.
@@ -144,13 +145,12 @@ def run_leaderboard(
 
     from bakeoff.cli.run_plan import show_report
     from bakeoff.report.leaderboard import describe_leaderboard, rank_results, rank_sources
-    from bakeoff.report.readers import find_source, known_readers
+    from bakeoff.report.readers import find_source
     from bakeoff.storage.run_folder import run_folders
     from bakeoff.storage.store_copy import fetch_all
 
-    readers = known_readers()
     if runs:
-        board = rank_sources([find_source(results, name, readers) for name in runs])
+        board = rank_sources([source for name in runs for source in logs.find(results, name)])
     else:
         fetch_all(results, say)
         board = rank_results([find_source(results, str(folder.path)) for folder in run_folders(results)])
@@ -195,7 +195,7 @@ def run_history(
 
 
 def kept_runs(results: Path) -> "list[Source]":
-    """Return all runs under `results` that have the plan name of the latest one."""
+    """Return all runs under `results` whose plan has the same name as that of the latest run."""
     from bakeoff.report.readers import find_source
     from bakeoff.storage.journal_lines import JOURNAL
     from bakeoff.storage.run_folder import LATEST, folders_of_runs, run_folders

@@ -1,4 +1,4 @@
-"""Print to the terminal: results to stdout, everything else to stderr. Pipes get no colours and no bars."""
+"""Print results to stdout, and everything else to stderr. Pipes get no colours and no bars."""
 
 import codecs
 import io
@@ -66,7 +66,7 @@ def add_row(table: Table, *cells: str | Text) -> None:
 
 
 def can_ask() -> bool:
-    """Return True if a person can be asked: stdin and stdout are terminals, and this is not a CI job."""
+    """Tell whether a person can be asked: stdin and stdout are terminals, and this is no CI job."""
     # A program that was started without these streams has None in their place, whatever their types say.
     terminals = all(stream and stream.isatty() for stream in (sys.stdin, sys.stdout))
     return terminals and not os.environ.get("CI") and os.environ.get("TERM") != "dumb"
@@ -81,7 +81,7 @@ def results_alone_on_stdout() -> Iterator[None]:
 
 
 class _Notices(io.RawIOBase):
-    """Print each written line as a notice."""
+    """A stream that prints each written line as a notice."""
 
     def __init__(self) -> None:
         self._begun = b""
@@ -90,7 +90,7 @@ class _Notices(io.RawIOBase):
         return True
 
     def fileno(self) -> int:
-        return 2  # for programs that are started with this stream
+        return 2  # stderr, for programs that are started with this stream
 
     def write(self, data: "Buffer", /) -> int:
         *lines, self._begun = (self._begun + bytes(data)).split(b"\n")
@@ -107,7 +107,7 @@ class _Notices(io.RawIOBase):
 
 @contextmanager
 def telling_of_damage() -> Iterator[None]:
-    """Report at the end of a command which of the runs that it read had damaged lines."""
+    """When a command ends, report how many damaged lines each run that it read has."""
     from bakeoff.storage.journal_lines import collect_damage  # loads pydantic, which --help does not need
 
     with collect_damage() as damaged:
@@ -120,7 +120,7 @@ def telling_of_damage() -> Iterator[None]:
 
 
 def _plainer(error: UnicodeError) -> tuple[str, int]:
-    """Replace bars and dashes that the encoding lacks by simpler characters of the same width."""
+    """Replace bars and dashes that the encoding lacks with simpler characters of the same width."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     missing = error.object[error.start : error.end]

@@ -28,7 +28,7 @@ _Function = TypeVar("_Function", bound=Callable[..., int | None])
 
 @dataclass(slots=True)
 class _Declared:
-    """An option, as declared by the default of a field or parameter."""
+    """The declaration of an option, used as the default of a field or parameter."""
 
     default: Any
     text: str
@@ -36,7 +36,7 @@ class _Declared:
     settings: dict[str, Any]
 
     def option(self, name: str, hint: Any, default: Any) -> Any:
-        """Return the option for typer. The name is that of the field unless others are declared."""
+        """Return the option for typer. By default, the option is named after the field."""
         names, text, settings = self.names, self.text, self.settings
         if default is False and not names:
             names = (f"--{name.replace('_', '-')}",)
@@ -50,20 +50,20 @@ class _Declared:
 def flag(default: Any, text: str, *names: str, **settings: Any) -> Any:
     """Declare an option: its default, its help text, and the settings of `typer.Option`.
 
-    Options that are off by default have no `--no-…` form, and options with a list can be repeated.
+    Options that are off by default have no `--no-…` form. Options that take lists can be repeated.
     """
     return _Declared(default, text, names, settings)
 
 
 class Flags:
-    """A group of options, one for each field. Unlike a dataclass, it costs no time at start-up."""
+    """A group of options, one for each field. Unlike a dataclass, it does not slow start-up."""
 
     def __init__(self, **given: Any) -> None:
         vars(self).update({name: _default(getattr(type(self), name)) for name in self.hints()} | given)
 
     @classmethod
     def hints(cls) -> dict[str, Any]:
-        """Return the types of all fields, those of base classes first."""
+        """Return the types of all fields; the fields of base classes come first."""
         return {
             name: hint for base in reversed(cls.__mro__) for name, hint in vars(base).get("__annotations__", {}).items()
         }
@@ -73,7 +73,7 @@ class Flags:
         return {name: value for name, value in vars(self).items() if value is not None}
 
     def options(self, **more: Any) -> RunOptions:
-        """Return the run options that these flags stand for."""
+        """Convert these flags to run options."""
         known = {one.name for one in fields(RunOptions)}
         return RunOptions(**{name: value for name, value in self.values().items() if name in known}, **more)
 
@@ -122,10 +122,10 @@ def command(group: typer.Typer, name: str) -> Callable[[_Function], _Function]:
 
 
 class LazyCommand(TyperCommand):
-    """A placeholder for a command or group, imported when it is used. Until then, a name and a line of help suffice.
+    """A placeholder for a command or group, with a name and a line of help, imported when used.
 
-    `home` is the module to import. The command of the same name is taken from the module's `app` or, if `home` is
-    `module:attribute`, from that group. If the group has no such command, the placeholder stands for the group itself.
+    `home` is the module to import, or `module:attribute` for a group other than its `app`. The
+    command with this name is taken from the group or, if there is none, the group itself is used.
     """
 
     home: ClassVar[str]
@@ -143,7 +143,7 @@ class LazyCommand(TyperCommand):
 def add_lazily(group: typer.Typer, package: str, commands: Iterable[tuple[str, str, str]]) -> None:
     """Add commands and groups that are imported when they are used.
 
-    Each has a name, a line for the list of commands, and its module in the package (see `LazyCommand.home`).
+    Each tuple has a name, a line of help, and a module of the package (see `LazyCommand.home`).
     """
     for name, text, module in commands:
         command_class = type("LazyCommand", (LazyCommand,), {"home": f"{package}.{module}"})
@@ -159,8 +159,7 @@ def subcommands(command: Any) -> dict[str, Any]:
 def group_of(text: str = "", example: str = "", **settings: Any) -> typer.Typer:
     """Return a group of commands with its help and an example.
 
-    Omit the help in a module whose commands belong to another group, and for a group with a callback, whose docstring
-    is the help.
+    Omit the help if the commands belong to another group, or if a callback has a docstring.
     """
     if text:
         settings |= {"help": text, "short_help": first_sentence(text)}
@@ -172,14 +171,14 @@ def group_of(text: str = "", example: str = "", **settings: Any) -> typer.Typer:
 
 
 def split_help(text: str) -> tuple[str, str | None]:
-    """Split a help text into its description and its example, formatted for the place below the options."""
+    """Split a help text into its description and its example, which is shown below the options."""
     text, found, example = text.partition("\n\nExample: ")
     lines = "\n".join(f"  {line.strip()}" for line in example.splitlines())
     return text, f"\b\nExample:\n{lines}" if found else None
 
 
 def first_sentence(text: str) -> str:
-    """Return the first sentence of a help text for the list of commands. Unlike typer's own choice, it is never cut."""
+    """Return the first sentence of a help text, uncut, for the list of commands."""
     return re.split(r"(?<=[.?]) ", " ".join(text.partition("\n\n")[0].split()), maxsplit=1)[0]
 
 

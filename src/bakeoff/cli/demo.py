@@ -1,6 +1,6 @@
-"""Implement `bakeoff demo`: run a part of every door with the embedded model, `oracle` and `nop`, then write one page.
+"""Implement `bakeoff demo`: try every door with an embedded model and controls; write one page.
 
-Each part is a command that people could type themselves. It is printed, and runs in a process of its own.
+Each part is a command that people could type themselves. It is printed, and runs in its own process.
 """
 
 import asyncio
@@ -16,17 +16,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bakeoff._kernel.text import count_of
-from bakeoff.cli.console import add_row, out, say, table
+import bakeoff.bundled
+from bakeoff._kernel.text import count_of, visible
+from bakeoff.cli.console import out, say
 from bakeoff.cli.declare import FAILED, INTERRUPTED, PASSED, command, flag, group_of
 from bakeoff.cli.flags import EndingFlags, NoOpen, OutputFlags, RunFlags
 from bakeoff.errors import UsageError
 
 if TYPE_CHECKING:
-    from bakeoff.report.summary import Summary
+    from bakeoff.report.summary import SubjectSummary
     from bakeoff.storage.run_folder import RunFolder
 
 app = group_of()
+
+CASES = Path(bakeoff.bundled.__file__).with_name("demo_cases")
+"""Suites and exercises that are so small that the embedded model passes some of them."""
 
 _CONTROLS = {"oracle": 1, "nop": 0}
 _EXPECTED = (PASSED, FAILED)  # a subject that fails is a result
@@ -34,55 +38,44 @@ _EXPECTED = (PASSED, FAILED)  # a subject that fails is a result
 
 @dataclass(frozen=True, slots=True)
 class DemoResult:
-    """A finished part of the demo: its question, its exit code, and the summaries of its runs."""
+    """A finished part of the demo: its question, its exit code, and an answer for each of its runs."""
 
     question: str
     code: int
     seconds: float
     runs: "list[RunFolder]"
-    summaries: "list[Summary]"
+    answers: list[str]
+    controls: "list[SubjectSummary]"
 
     @property
     def is_right(self) -> bool:
-        """Return True if the demo ran and its controls had the expected results."""
-        controls = [one for summary in self.summaries for one in summary.subjects if one.subject in _CONTROLS]
+        """Tell whether this part ran and its controls had the expected results."""
         ran = self.code in _EXPECTED and bool(self.runs)
-        return ran and all(one.score == _CONTROLS[one.subject] for one in controls)
-
-    @property
-    def best(self) -> str:
-        """Return the best subject of each run, with its score. Controls are not judged."""
-
-        from bakeoff.report.formatting import percent
-
-        if self.code not in _EXPECTED:
-            return "could not run here"
-        found = []
-        for summary in self.summaries:
-            scores = {one.subject: one.score for one in summary.judged if one.score is not None}
-            best = max(scores, key=lambda subject: scores[subject], default=None)
-            found.append(f"{best} {percent(scores[best])}" if best else "only controls")
-        return ", ".join(found) or "see above"
+        return ran and all(one.score == _CONTROLS[one.subject] for one in self.controls)
 
 
 def demo_parts(results: Path, *, with_model: bool, with_node: bool) -> dict[str, list[str]]:
-    """Return the questions of the demo, each with its command line, whose first word is the name of a module.
+    """Return the command line for each question of the demo; its first word names a module.
 
-    Without a model, only the questions that controls can answer are left.
+    Without a model, only return the questions that controls can answer.
     """
     files = results / "demo"
     models = ["--model", "local:smollm2"] if with_model else []
-    suites = ["--suite", "python-intervals", *(["--suite", "quantity-stepper"] if with_node else [])]
+    suites = (
+        ["--suites", f"{files}/suites", "--hide-tests", "--no-test-tool"]
+        if with_node
+        else ["--suite", "python-intervals"]
+    )
     agents = ["--agent-file", f"{files}/one-shot.yaml", "--model", "smollm2", "--agent", "one-shot"]
-    short = ["--max-steps", "1", "--max-tokens", "200"]
+    short = ["--max-steps", "1", "--max-tokens", "100"]
     ends = ["--no-open", "--results", str(results)]
     parts = {
         "Can models write components that pass their tests?": [
             *("bakeoff", "run", *suites, *models, "--model", "oracle", "--model", "nop", *short, *ends)
         ],
-        "Can a coding agent do an exercise, without touching its tests?": [
+        "Can a coding agent do exercises, without touching their tests?": [
             *("bakeoff", "agents", "run", *(agents if with_model else [])),
-            *("--agent", "oracle", "--agent", "nop", "--exercise", "python/help-line", *ends),
+            *("--agent", "oracle", "--agent", "nop", "--exercises", f"{files}/exercises", *ends),
         ],
     }
     if not with_model:
@@ -130,7 +123,8 @@ def run_demo(
         return PASSED
     for kind in STARTERS:
         write_starter(kind, flags.results / "demo", force=True)
-    # The settings of a project around the demo are not for it.
+    shutil.copytree(CASES, flags.results / "demo", dirs_exist_ok=True)
+    # Ignore the settings of a project around the demo.
     (flags.results / "demo" / "pytest.ini").write_text("[pytest]\n")
     try:
         ended = asyncio.run(_run_parts(parts, flags.results, with_model=with_model))
@@ -154,6 +148,7 @@ async def _run_parts(parts: Mapping[str, list[str]], results: Path, *, with_mode
 
 
 def _each(parts: Mapping[str, list[str]], results: Path, more: Mapping[str, str]) -> Iterator[DemoResult]:
+    from bakeoff.report.answer import answer
     from bakeoff.report.summary import tallied
     from bakeoff.storage.run_folder import run_folders
 
@@ -164,15 +159,19 @@ def _each(parts: Mapping[str, list[str]], results: Path, more: Mapping[str, str]
         before, started = {folder.name for folder in run_folders(results)}, time.monotonic()
         code = subprocess.run([sys.executable, "-m", *words], env={**os.environ, **more}, check=False).returncode
         left = [folder for folder in run_folders(results) if folder.name not in before]
-        plans = [(folder, folder.read_plan()) for folder in left]
-        summaries = [tallied(plan, folder.latest_records(plan)).summary() for folder, plan in plans]
-        yield DemoResult(question, code, time.monotonic() - started, left, summaries)
+        answers, controls = [], []
+        for folder in left:
+            plan = folder.read_plan()
+            tally = tallied(plan, folder.latest_records(plan))
+            answers.append(answer(plan, tally.summary(), tally.cells))
+            controls += [one for one in tally.summary().subjects if one.subject in _CONTROLS]
+        yield DemoResult(question, code, time.monotonic() - started, left, answers, controls)
         if code == INTERRUPTED:
             return
 
 
 def _conclude(ended: Sequence[DemoResult], results: Path, *, opened: bool) -> int:
-    """Print the results of the demo, and where its pages are."""
+    """Print what each part has shown, and where its pages are."""
 
     from bakeoff.cli.pages import open_page
     from bakeoff.doors import parts_of
@@ -181,11 +180,10 @@ def _conclude(ended: Sequence[DemoResult], results: Path, *, opened: bool) -> in
 
     if ended[-1].code == INTERRUPTED:
         return INTERRUPTED
-    rows = table("question", "best", "took", right=("took",))
-    for each in ended:
-        add_row(rows, each.question, each.best, duration(each.seconds))
     out().print()
-    out().print(rows)
+    for number, each in enumerate(ended, 1):
+        answer = " ".join(each.answers) if each.code in _EXPECTED and each.runs else "This could not run here."
+        out().print(f"{number}. {each.question} ({duration(each.seconds)})\n   {visible(answer)}")
     for folder in (folder for each in ended for folder in each.runs):
         write_pages_of(folder, parts=parts_of)  # not every door writes a page by itself
     page = write_index_of(results)

@@ -1,4 +1,4 @@
-"""Implement `bakeoff doctor`: check what this machine has and lacks, and say how to get it."""
+"""Implement `bakeoff doctor`: check what is installed, and say how to get what is missing."""
 
 import asyncio
 import importlib.util
@@ -55,7 +55,7 @@ def show_health(*, as_json: AsJson = False, results: Results = Path("results")) 
 
 
 def look(results: Path) -> Iterator[DoctorFinding]:
-    """Check everything that commands may need."""
+    """Check everything that commands may need, and yield the results."""
 
     from bakeoff.sandbox import available
 

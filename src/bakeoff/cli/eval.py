@@ -19,7 +19,7 @@ app = group_of()
 
 
 class EvalFlags(Flags):
-    """Choose a part of a configuration of prompts. The fields are those of `EvalRequest`."""
+    """Options that choose a part of a prompt configuration, named as in `EvalRequest`."""
 
     path: Annotated[
         Path | None,
@@ -83,7 +83,7 @@ def run_eval(
 
 
 def run_options(flags: RunFlags, plan: "Plan") -> RunOptions:
-    """Return the options of a run: those of the command line, and the limits of the file."""
+    """Return the options of a run: the command line's options with the limits of the file."""
 
     from bakeoff.doors.eval.plan import settings_of
 

@@ -1,22 +1,21 @@
 """Implement `bakeoff export` and `bakeoff import`: runs in the formats of other tools."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, get_args
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument
 
-from bakeoff._kernel.choices import ExportFormat, LogFormat
+from bakeoff._kernel.choices import ExportFormat
 from bakeoff._kernel.text import count_of, visible
 from bakeoff.cli.console import out, print_json, say
 from bakeoff.cli.declare import command, flag, group_of
-from bakeoff.cli.flags import AsJson, Results, RunName
+from bakeoff.cli.flags import AsJson, LogFlags, Results, RunName
 from bakeoff.errors import UsageError
 
 if TYPE_CHECKING:
     from bakeoff.logs.reader import ImportedRun
 
 app = group_of()
-_LOG_FORMATS = ", ".join(get_args(LogFormat))
 
 
 @command(app, "export")
@@ -48,16 +47,10 @@ def run_import(
     *,
     logs: Annotated[list[Path], Argument(metavar="LOG", help="Files or folders that another tool wrote.")],
     results: Results = Path("results"),
-    format_: LogFormat | None = flag(
-        None, f"One of {_LOG_FORMATS}. Default: by the content.", "--format", metavar="FORMAT"
-    ),
-    scorer: list[str] | None = flag(None, "Count only this scorer of a log."),
-    threshold: float | None = flag(
-        None, "The score from which a trial passes. Default: 1 if all scores are pass or fail.", min=0, max=1
-    ),
+    wanted: LogFlags,
     as_json: AsJson = False,
 ) -> None:
-    """Make a run of a log of another tool.
+    """Import another tool's log as a run.
 
     Inspect, Harbor, promptfoo, DeepEval, pydantic-evals and SWE-bench are known. Every command for runs then works on
     it. `compare`, `leaderboard`, `report` and `export` also take a log as it is.
@@ -65,15 +58,14 @@ def run_import(
     Example: bakeoff import logs/task.eval
     """
 
-    from bakeoff.logs.reader import Choices, import_log
+    from bakeoff.logs.reader import ForeignLogReader, import_log
     from bakeoff.storage.store_copy import is_store_address
 
     if is_store_address(str(results)):
         raise UsageError(f"--results {results}: logs are imported into a folder on this machine: name one")
-    choices = Choices(format=format_, scorers=tuple(scorer or ()), threshold=threshold)
-    made = []
-    for path in logs:
-        made.append(imported := import_log(path, results, choices))
+    reader, made = ForeignLogReader(wanted.choices()), []
+    for path, each in ((log, each) for log in logs for each in reader.apart(log)):
+        made.append(imported := import_log(path, results, each.choices))
         if not as_json:
             say(f"imported {visible(str(path), 300)}: {_describe_import(imported)}")
             out().file.write(f"{imported.folder.path}\n")

@@ -1,19 +1,21 @@
-"""The options that several commands have, each declared once."""
+"""Declare the options that several commands share."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, get_args
 
 from typer import Argument, CallbackParam, Context, Option
 
-from bakeoff._kernel.choices import SHARD_FORM, ExecutorName, ReplayMode, SandboxName, shard_in
+from bakeoff._kernel.choices import SHARD_FORM, ExecutorName, LogFormat, ReplayMode, SandboxName, shard_in
 from bakeoff._kernel.environment import JOBS_RULE
 from bakeoff.cli.declare import Flags, flag
 from bakeoff.errors import UsageError
 
 if TYPE_CHECKING:
+    from bakeoff.logs.reader import Choices
     from bakeoff.plan import Plan
     from bakeoff.report.exports.ci import CiOutputs
     from bakeoff.report.gates import Allowance
+    from bakeoff.report.readers import Source
 
 _RESULTS_HELP = "The folder that holds the runs, or s3://, gs:// or az://bucket/folder."
 
@@ -93,6 +95,48 @@ MIN_COVERAGE = flag(
 HEADERS = flag(None, "A header for servers at a URL: 'Authorization: Bearer ${TOKEN}'.", "--header", metavar="TEXT")
 
 
+class LogFlags(Flags):
+    """The options of commands that read logs of other tools."""
+
+    scorer: list[str] | None = flag(None, "Of a log of another tool, use only this scorer.")
+    scale: list[str] | None = flag(
+        None,
+        "The worst and the best value of the scorers of a log, or of one: 1:10 or NAME=1:10.",
+        metavar="LOW:HIGH",
+    )
+    threshold: float | None = flag(
+        None, "The score from which a trial of a log passes. Default: 1 if all scores are pass or fail.", min=0, max=1
+    )
+    format_: LogFormat | None = flag(
+        None,
+        f"The format of a log: {', '.join(get_args(LogFormat))}. Default: by its content.",
+        "--format",
+        metavar="FORMAT",
+    )
+
+    def choices(self) -> "Choices":
+        """Return what these flags say about a log."""
+        from bakeoff.logs.reader import Choices, Scale
+
+        scales, scorers = map(Scale.parse, self.scale or ()), tuple(self.scorer or ())
+        return Choices(format=self.format_, scorers=scorers, scales=tuple(scales), threshold=self.threshold)
+
+    def find(self, results: Path, name: str) -> "list[Source]":
+        """Find a run, or the scorers of a log. Raise UsageError if one of these flags is given and it is no log."""
+        from bakeoff.logs.reader import Choices, ForeignLogReader
+        from bakeoff.report.readers import Source, find_source, is_log, known_readers
+
+        foreign, path = ForeignLogReader(self.choices()), Path(name)
+        if foreign.choices == Choices():
+            source = find_source(results, name, (*known_readers()[:-1], foreign))
+        elif is_log(path):
+            source = Source(path, foreign)
+        else:
+            told = f"{name} is no log of another tool"
+            raise UsageError(f"{told}: --scorer, --scale, --threshold and --format are for these only: leave them out")
+        return [Source(source.path, each) for each in foreign.apart(path)] if source.reader is foreign else [source]
+
+
 class PlanFlags(Flags):
     """The options of every command that runs a plan."""
 
@@ -122,9 +166,9 @@ class PlanFlags(Flags):
 
 
 class SelectionFlags(Flags):
-    """Choose the trials of a plan: those that decide a comparison, or one shard."""
+    """Options that choose trials of a plan: those that decide a comparison, or one shard."""
 
-    until_decided: bool = flag(False, "Compare subjects in pairs after every case; run no trial that decides nothing.")
+    until_decided: bool = flag(False, "Compare in pairs after every case; skip trials that cannot change the result.")
     # `applied` says what is wrong with a margin that is out of range.
     margin: float | None = flag(None, "The largest difference that does not matter, such as 0.05.", metavar="SHARE")
     shard: str | None = flag(
@@ -135,9 +179,9 @@ class SelectionFlags(Flags):
     )
 
     def applied(self, plan: "Plan", *, largest: int = 0) -> "Plan":
-        """Return the requested part of the plan, to be run until decided if requested.
+        """Apply these options to a plan: run it until it is decided, or run only one shard.
 
-        `largest` is as for `Plan.take_shard`.
+        See `Plan.take_shard` for `largest`.
         """
         from bakeoff.plan import UntilDecided
 
@@ -155,7 +199,7 @@ class SelectionFlags(Flags):
 
 
 def parse_shard(text: str) -> tuple[int, int]:
-    """Return the number of a shard, and the number of all shards."""
+    """Parse a shard such as `2/4`: its number, and the number of all shards."""
     try:
         return shard_in(text)
     except ValueError as error:
@@ -183,7 +227,7 @@ class VerifyFlags(Flags):
 
 
 class PrintFlags(Flags):
-    """Choose what is printed instead of a table, and where it goes."""
+    """Options that choose what to print instead of a table, and where."""
 
     as_json: AsJson = False
     markdown: Markdown = False
@@ -193,7 +237,7 @@ class PrintFlags(Flags):
 
     @property
     def prints_table(self) -> bool:
-        """Return True if the table is printed to stdout, because nothing else is."""
+        """Tell whether the table is printed to stdout, because nothing else is."""
         return self.output is not None or not (self.as_json or self.markdown)
 
     def check(self) -> None:
@@ -223,7 +267,7 @@ class PrintFlags(Flags):
 
 
 class OutputFlags(PrintFlags):
-    """Choose the output of a run at its end, besides its own files."""
+    """Options that choose the output at the end of a run, besides its own files."""
 
     junit: Path | None = flag(None, "Also write JUnit XML to this file.", metavar="FILE")
     github: bool = flag(False, "Also write GitHub annotations and a step summary.")
@@ -242,7 +286,7 @@ class OutputFlags(PrintFlags):
 
 
 class EndingFlags(OutputFlags):
-    """Choose the output of a run at its end, and its exit code."""
+    """Options that choose the output at the end of a run, and its exit code."""
 
     fail_under: float | None = flag(None, "Pass if every score is at least this.", min=0, max=1, metavar="SCORE")
     allow_undecided: str = ALLOW_UNDECIDED
@@ -256,7 +300,7 @@ class EndingFlags(OutputFlags):
 
 
 class ReportFlags(PrintFlags):
-    """Choose how a report is shown."""
+    """Options that choose how to show a report."""
 
     html: Path | None = HTML
 
@@ -268,4 +312,6 @@ def allowed_in(text: str) -> "Allowance":
     try:
         return Allowance.parse(text)
     except ValueError as error:
-        raise UsageError(f"--allow-undecided {text!r}: give a number such as 3, or a share such as 0.05") from error
+        raise UsageError(
+            f"--allow-undecided {text!r}: give a number such as 3, or a share such as 0.05 or 5%"
+        ) from error

@@ -1,4 +1,4 @@
-"""Implement `bakeoff init` and `bakeoff suite new`: write a small starter that runs as it is."""
+"""Implement `bakeoff init` and `bakeoff suite new`: write a small starter that runs unchanged."""
 
 import shlex
 import shutil

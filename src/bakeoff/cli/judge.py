@@ -115,7 +115,7 @@ def run_judge_audit(*, run: RunName = "latest", wanted: JudgeAuditFlags, shown_a
     from bakeoff.storage.run_folder import find_run
 
     folder = find_run(wanted.results, run)
-    asks = wanted.repeat is not None  # only then the judge is built and asked
+    asks = wanted.repeat is not None  # otherwise the judge is neither built nor asked
     plan = trusted_plan(folder, trust=wanted.trust or not asks, doing="bakeoff judge audit --repeat")
     found = read_judgements(folder, plan, wanted.scorer)
     scorer = judge_of(found, plan, wanted.scorer, folder.label)

@@ -46,7 +46,7 @@ COMMANDS = (
     ("leaderboard", "Rank subjects by their latest results, in groups that cannot be told apart.", "compare"),
     ("history", "Judge a series of runs against a pinned baseline, with one error rate for all looks.", "compare"),
     ("export", "Write a run in the format of another tool.", "export"),
-    ("import", "Make a run of a log of another tool.", "export"),
+    ("import", "Import another tool's log.", "export"),
     ("merge", "Merge the results of the shards of one run.", "merge"),
     ("report", "Write the page of a run: one HTML file with every transcript.", "pages"),
     ("index", "Write a page that lists all runs, with search, history and comparison.", "pages"),
@@ -112,7 +112,7 @@ _Mistake: type[Any] = next(base for base in typer.BadParameter.__mro__ if base._
 
 
 def _tell(mistake: Any) -> int:
-    """Print a mistake in the command line in one line, and return the exit code. For a group alone, print its help."""
+    """Print a command-line mistake in one line, or the help of a group; return the exit code."""
     if type(mistake).__name__ == "NoArgsIsHelpError":
         mistake.show()
     else:
@@ -125,7 +125,7 @@ def _tell(mistake: Any) -> int:
 
 
 def _refuse_old_forms(words: list[str]) -> None:
-    """Raise an error that names the replacement if an option has a form of older versions."""
+    """If an option has the form of an older version, raise an error that names the new form."""
     for word, following in pairwise([*words, ""]):
         given = word.partition("=")[2] or (following if following.endswith((".md", ".markdown", ".txt")) else "")
         if word.partition("=")[0] == "--markdown" and given:
@@ -133,11 +133,11 @@ def _refuse_old_forms(words: list[str]) -> None:
 
 
 READER_GONE = 141  # what a shell reports for a program that SIGPIPE ended
-INTERNAL = 70  # "internal software error" in sysexits.h; no exit code of a run
+INTERNAL = 70  # "internal software error" in sysexits.h; runs never exit with this code
 
 
 def report_crash(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Write the traceback to a file, say where it is, and end the process. For `sys.excepthook`."""
+    """Write the traceback to a file, say where, and end the process. Used as `sys.excepthook`."""
     if isinstance(error, BrokenPipeError):
         os._exit(READER_GONE)
     import tempfile  # not loaded at start-up: few programs crash
@@ -166,18 +166,18 @@ def _redacted(text: str) -> str:
 
 
 def accept_every_character() -> None:
-    """Write characters that the encoding of stdout or stderr lacks as escapes."""
+    """Write characters as escapes if the encoding of stdout or stderr lacks them."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
 def main(group: typer.Typer = app) -> None:
-    """Run the command line. Report errors in one sentence and by the exit code."""
+    """Run the command line. Report each error in one sentence and by the exit code."""
     try:
         sys.excepthook = report_crash
         if not sys.warnoptions:
-            warnings.simplefilter("ignore")  # those of libraries are not for users; `python -W` still shows them
+            warnings.simplefilter("ignore")  # warnings of libraries are not for users; `python -W` still shows them
         redact_streams()
         accept_every_character()
         _refuse_old_forms(sys.argv[1:])

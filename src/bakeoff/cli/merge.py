@@ -1,4 +1,4 @@
-"""Implement `bakeoff merge`: combine the shards of one run, either files of pytest or run folders."""
+"""Implement `bakeoff merge`: combine the shards of a run (pytest files or run folders)."""
 
 import os
 import sys
@@ -133,7 +133,7 @@ def merge_eval_files(files: Sequence[Path], wanted: MergeFlags) -> int:
 
 
 def merge_run_folders(folders: Sequence[Path], wanted: MergeFlags) -> int:
-    """Merge the run folders of shards into one new run below the folder that --output names, and report it.
+    """Merge the run folders of shards into a new run in the folder --output, and report it.
 
     Missing shards do not prevent the merge, but leave its gate undecided.
 

@@ -76,7 +76,7 @@ def list_models(
 
 
 def _ask_gateway(*, refresh: bool) -> "tuple[GatewayModels | None, int]":
-    """Return the gateway's models and an exit code. If fetching them again fails, warn and use the kept list."""
+    """Return the gateway's models and an exit code; if a refresh fails, use the kept list."""
 
     from bakeoff.models.gateway import kept_models, refresh_models
     from bakeoff.models.prices import GENAI
@@ -162,7 +162,7 @@ def show_prices(
 
 
 def _unknown(name: str, rows: "list[ListedModel]") -> str:
-    """Say that no price is known for a name, and suggest similar names, then names with a similar last part."""
+    """Say that a name has no known price, and suggest similar names."""
     whole = {row.name.lower(): row.name for row in rows}
     last = {_last_part(row.model): row.name for row in reversed(rows)}
     close = [whole[like] for like in get_close_matches(name.lower(), whole, _NEAR)]
@@ -202,12 +202,12 @@ def pull_model(
 
 @contextmanager
 def show_transfer(console: Console) -> Iterator[tuple[Transferred, Callable[[str], None]]]:
-    """Show a download: yield a function to call with the bytes done, and one to print a message."""
+    """Show a download; yield a function to call with the bytes done, and one to print messages."""
     if not console.is_terminal:
         told = 0
 
         def line(done: int, total: int | None) -> None:
-            """Print a line for each quarter."""
+            """Print a line whenever another quarter is done."""
             nonlocal told
             quarter = 4 * done // total if total else 0
             if quarter > told:

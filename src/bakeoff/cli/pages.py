@@ -90,7 +90,7 @@ def build_results(*, results: Results = Path("results"), no_open: NoOpen = False
 
 
 def _refuse_missing(results: Path) -> None:
-    """Refuse a folder that does not exist: its name is probably mistyped."""
+    """Raise an error for a missing folder, whose name is probably mistyped."""
     if not results.is_dir():
         raise UsageError(f"--results {results} is not a folder: name the one that holds your runs")
 

@@ -1,4 +1,4 @@
-"""Show the progress of a run: bars on a terminal, a line now and then elsewhere."""
+"""Show the progress of a run: bars on a terminal, or else a line now and then."""
 
 import asyncio
 import time
@@ -17,7 +17,7 @@ from bakeoff._kernel.text import count_of, part_of, visible
 from bakeoff.engine.run_control import RunControl
 from bakeoff.plan import Plan
 from bakeoff.record import NO_USAGE, Record, Usage
-from bakeoff.report.formatting import cost, duration
+from bakeoff.report.formatting import duration, known_cost
 from bakeoff.verdict import LOST, Verdict
 
 _LINE_SECONDS = 10.0
@@ -30,7 +30,7 @@ _NAMED = 3  # trials in flight that are named
 
 @dataclass(slots=True)
 class RunProgress:
-    """The counts of a run so far."""
+    """The number of trials that finished so far, by result."""
 
     total: int
     subjects: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ class RunProgress:
 
     @classmethod
     def of(cls, plan: Plan, control: RunControl) -> Self:
-        """Start to count the trials of a plan, and start the clock."""
+        """Start counting the trials of a plan, and start the clock."""
         return cls(plan.size, tuple(spec.name for spec in plan.subjects), control)
 
     def add(self, record: Record) -> None:
@@ -74,7 +74,7 @@ class RunProgress:
             reason = visible(longest.reason, 80)
             parts.append(f"{len(delays)} waiting, at most {duration(longest.most_seconds)} ({reason})")
         if self.spent.cost is not None:
-            parts.append(cost(self.spent.cost))
+            parts.append(known_cost(self.spent))
         if (decisions := self.control.decisions) is not None:
             parts.append(f"{part_of(decisions.decided, decisions.pairs, 'pair')} decided")
         if self.done and self.finished < self.total:
@@ -96,7 +96,7 @@ def _few(names: list[str]) -> str:
 
 @asynccontextmanager
 async def show_progress(console: Console, progress: RunProgress) -> AsyncIterator[Callable[[], None]]:
-    """Show progress as bars or lines, whichever suits the output. Call the yielded function after each record."""
+    """Show bars or lines, as the output requires. Call the yielded function after each record."""
     if console.is_terminal:
         with Bars(console, progress):
             yield lambda: None
@@ -112,9 +112,9 @@ async def show_progress(console: Console, progress: RunProgress) -> AsyncIterato
 
 
 class DelayNotes:
-    """Print why trials wait: at the first retry of a subject's calls, and again when the reason has changed.
+    """Notes on why trials wait, printed when a subject's calls are retried for a new reason.
 
-    `once` reports a subject whose calls are all refused, or a node of a cluster that is left out.
+    `once` reports a subject whose calls are all refused, or a cluster node that is left out.
     """
 
     def __init__(self, console: Console, seconds: float = _SAME_SECONDS) -> None:

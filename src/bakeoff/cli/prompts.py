@@ -1,6 +1,6 @@
-"""Ask questions at a terminal. Ctrl-C, Ctrl-D and Esc raise `KeyboardInterrupt` once the terminal is restored.
+"""Ask questions at a terminal. Ctrl-C, Ctrl-D and Esc restore it and raise `KeyboardInterrupt`.
 
-Options are mappings: the value of each answer, and the text that is shown for it.
+Options map the value of each answer to the text that is shown.
 """
 
 from collections.abc import Callable, Mapping
@@ -31,7 +31,7 @@ _ESCAPE_SECONDS = 0.1  # the arrows begin with Esc too, but arrive within this t
 
 
 def select(message: str, options: Mapping[str, str], *, keep: bool = True) -> str:
-    """Ask for one of the options. Without `keep`, the question is erased."""
+    """Ask for one of the options. Without `keep`, erase the question afterwards."""
     question = questionary.select(
         message,
         [questionary.Choice(title, value) for value, title in options.items()],
@@ -43,7 +43,7 @@ def select(message: str, options: Mapping[str, str], *, keep: bool = True) -> st
 
 
 def select_several(message: str, options: Mapping[str, str]) -> list[str]:
-    """Ask for at least one of the options, and print those that were selected. Typing searches in the texts."""
+    """Ask for one or more of the options, and print the selection. Typing searches the texts."""
 
     def how_many() -> str:
         _ = control.filtered_choices  # this property also sets `found_in_search`
@@ -98,7 +98,7 @@ def _ask(question: Question, more: KeyBindings | None = None) -> Any:
 
     application = question.application
     ours = [known for known in (application.key_bindings, more, keys) if known is not None]
-    application.key_bindings = merge_key_bindings(ours)  # the last one for a key counts
+    application.key_bindings = merge_key_bindings(ours)  # the last binding of a key wins
     application.ttimeoutlen = _ESCAPE_SECONDS
     try:
         return question.unsafe_ask()
@@ -107,7 +107,7 @@ def _ask(question: Question, more: KeyBindings | None = None) -> Any:
 
 
 def _long_list_keys(control: InquirerControl) -> KeyBindings:
-    """Return key bindings for lists of hundreds of choices: keys that questionary lacks, and none for harmful ones."""
+    """Return key bindings for long lists: add keys that questionary lacks; disable harmful ones."""
     keys = KeyBindings()
 
     @keys.add(Keys.ControlU, eager=True)

@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING, get_args
 from rich.text import Text
 
 from bakeoff._kernel.choices import SandboxName
-from bakeoff._kernel.imports import import_target, revision_of
 from bakeoff._kernel.text import part_of, visible
 from bakeoff.cli.console import out, say
 from bakeoff.cli.declare import PASSED, Flags, command, flag, group_of
 from bakeoff.cli.flags import EndingFlags, JobFlags, Jobs, NoOpen, Results, RunName, Sandbox, Trust
 from bakeoff.errors import UsageError
-from bakeoff.plan import describe
 
 if TYPE_CHECKING:
-    from bakeoff.plan import Plan, ScorerSpec, SubjectSpec
+    from bakeoff.plan import ScorerSpec
     from bakeoff.storage.run_folder import RunFolder
 
 app = group_of()
@@ -71,7 +69,6 @@ def resume_run(*, run: RunName = "latest", flags: ResumeFlags, no_open: NoOpen =
         before: SandboxName = folder.beginning().get("sandbox_wanted", "auto")  # another user's choice does not count
         options = replace(options, sandbox=before if before in get_args(SandboxName) else "auto")
     checked = check_plan(plan, options)
-    _refuse_changed_code(plan)
     tell_of_signature(folder)
     return carry_out(checked, ending, folder=folder, opened=not no_open)
 
@@ -96,35 +93,14 @@ def rescore_run(*, run: RunName = "latest", flags: RescoreFlags, ending: EndingF
     return carry_out(checked, ending, folder=folder)
 
 
-def _refuse_changed_code(plan: "Plan") -> None:
-    """Raise UsageError if the code of a function or script has changed since the run began."""
-    specs: tuple[SubjectSpec | ScorerSpec, ...] = (*plan.subjects, *plan.every_scorer)
-    for spec in specs:
-        if spec.revision and _revision_now(spec) not in (None, spec.revision):
-            raise UsageError(
-                f"{describe(spec)} has changed since the run began, and the rest would be of another version: "
-                "start a new run, or go back to that version to finish this one"
-            )
-
-
-def _revision_now(spec: "SubjectSpec | ScorerSpec") -> str | None:
-    from bakeoff.subjects.command import command_revision
-
-    if spec.kind == "function":
-        return revision_of(import_target(str(spec.options["target"]), describe(spec)))
-    if spec.kind == "command" and isinstance(argv := spec.options.get("argv"), list):
-        return command_revision([str(word) for word in argv], Path(str(spec.options.get("folder", ""))))
-    return None
-
-
 def tell_of_signature(folder: "RunFolder") -> None:
-    """Tell the user that a signed run is about to be changed."""
+    """Warn that a signed run is about to be changed."""
     if folder.signature_file.exists():
         say(f"{visible(folder.name)} is signed, and changes now: its signature no longer holds until you sign it again")
 
 
 def results_of(folder: "RunFolder", given: Path) -> Path:
-    """Return the results folder that a run lies in. If the run was named by a path, it may not be `--results`."""
+    """Return the results folder of a run. It may differ from `--results` for a run given by path."""
     found = folder.path.parent.parent
     return given if folder.path.parent.name != "runs" or found.resolve() == given.resolve() else found
 

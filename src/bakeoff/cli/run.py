@@ -41,7 +41,7 @@ app = group_of()
 
 
 class SuiteFlags(Flags):
-    """Choose suites. The fields are those of `ComponentsRequest`."""
+    """Options that choose suites, named as in `ComponentsRequest`."""
 
     suites: Path | None = flag(
         None, "The folder of suites. Default: `tests` if it has suites, else the bundled.", metavar="DIR"
@@ -50,7 +50,7 @@ class SuiteFlags(Flags):
 
 
 class ComponentsFlags(SuiteFlags):
-    """Choose suites and models, and how the models are asked."""
+    """Options that choose suites and models, and how to ask the models."""
 
     models: list[str] | None = flag(None, "A model, such as local:smollm2, oracle or nop.", "--model")
     mcp: list[str] | None = flag(
@@ -135,7 +135,7 @@ def run_components(
 
 
 def check_prices(models: Sequence[str]) -> None:
-    """Look up the price of each model before anything is paid. Raise `UsageError` for an implausible price."""
+    """Look up the price of each model, and raise `UsageError` for an implausible one."""
 
     from bakeoff.models.gateway import PriceBook
     from bakeoff.models.providers import parse_model_name
@@ -156,7 +156,7 @@ def gradable(suites: "Sequence[ComponentSuite]") -> "tuple[ComponentSuite, ...]"
 
 
 def _with_origin(plan: "Plan", found: "FoundSuites") -> "Plan":
-    """Note in the plan where its suites come from, and which suites were left out."""
+    """Record in the plan where its suites come from, and which suites were left out."""
 
     from bakeoff.doors.components.suites import bundled_folder
 

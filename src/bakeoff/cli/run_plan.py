@@ -1,7 +1,7 @@
-"""Run a plan for a person or a script: check it, run it with progress, report the results, return the exit code.
+"""Run a plan for a command: check it, show its progress, report the results, return the exit code.
 
-All commands that run trials go through these steps: `check_plan`, `run_checked`, `conclude`. For `--dry-run`,
-`print_dry_run` shows what would run, what it is likely to use, and how small a difference it can find.
+All commands that run trials call `check_plan`, `run_checked` and `conclude`. For `--dry-run`,
+`print_dry_run` shows what would run, the likely usage, and the smallest difference it can find.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ from bakeoff.report.blocks import Report, paragraph
 from bakeoff.report.compare.description import verdict_on
 from bakeoff.report.compare.within_run import describe_comparisons
 from bakeoff.report.exports.ci import CiRun, harmless_in_logs, harmless_json, markdown_of, write_ci_outputs
-from bakeoff.report.formatting import cost
+from bakeoff.report.formatting import cost, money
 from bakeoff.report.gates import GateDecision, GateResult, GateState, decide_gate, undecided
 from bakeoff.report.render.markdown import to_markdown
 from bakeoff.report.render.terminal import print_blocks
@@ -60,7 +60,7 @@ _WORST_FIRST = (INTERRUPTED, FAILED, UNDECIDED, PASSED)
 
 @dataclass(frozen=True, slots=True)
 class CheckedPlan:
-    """A plan that can be run, because everything that it names exists."""
+    """A plan that can be run, with everything that it names already built."""
 
     plan: Plan
     door: Door
@@ -83,7 +83,7 @@ def carry_out(
 ) -> int:
     """Run the remaining trials of a plan, report the results, and return the exit code.
 
-    `folder` is an existing run; without it, a new one is started. `opened` shows the page of the run in the browser.
+    `folder` is an existing run; by default, start a new one. `opened` shows the run in the browser.
     """
     ending.check()  # refuses files that cannot be written before anything is paid for
     return conclude([run_checked(checked, ending, folder=folder)], ending, opened=opened)
@@ -100,7 +100,7 @@ class EndedRun:
     interrupted: bool
 
     def exit_code(self, ending: EndingFlags) -> int:
-        """Return 0 if all passed, 1 if something failed, 3 if nothing failed but something is missing.
+        """Return the exit code: 0 if all passed, 1 if something failed, else 3 if any is missing.
 
         Control subjects do not count.
         """
@@ -117,12 +117,12 @@ class EndedRun:
         return decide_gate(replace(evidence, allowed=allowed_in(ending.allow_undecided)))
 
     def for_ci(self, ending: EndingFlags) -> CiRun:
-        """Return the run as the outputs for continuous integration need it."""
+        """Return the run in the form that CI outputs require."""
         gate = undecided("the run was interrupted") if self.interrupted else self.gate(ending)
         return CiRun(self.run.folder, self.run.plan, self.door.places(self.run.plan) if ending.github else {}, gate)
 
     def kept_with_gate(self, ending: EndingFlags) -> RunFolder:
-        """Return the run's folder, after recording its gate for pages if the user set it or it is undecided."""
+        """Record the gate if the user set it or it is undecided; return the folder of the run."""
         folder, decision = self.run.folder, self.gate(ending)
         last, is_set = next(folder.newest_first(), None), ending.fail_under is not None
         kept = (is_set or decision.state is GateState.UNDECIDED) and store_of(self.run.options.results) is None
@@ -134,9 +134,9 @@ class EndedRun:
         return FinishedRunFolder(folder.path)
 
     def gate_to_print(self, ending: EndingFlags, *, first: bool = False) -> str:
-        """Return the gate's text, or an empty text if the gate is not printed in this place.
+        """Return the text of the gate, or an empty string if it is not to be printed here.
 
-        A gate that the user set is printed `first` and last; any other gate only last, and only if it did not pass.
+        A gate that the user set is printed `first` and last, any other only last, unless it passed.
         """
         decision, is_set = self.gate(ending), ending.fail_under is not None or ending.allow_undecided != "0"
         is_told = is_set or (not first and decision.state is not GateState.PASSED)
@@ -148,7 +148,7 @@ def run_checked(
 ) -> EndedRun:
     """Run a plan with progress, write the files of its door, and print the summary.
 
-    `runner` has the event loop of resources that are open already. Without it, the run has a loop of its own.
+    `runner` has the event loop of resources that are already open; by default, make a new loop.
     """
     plan = checked.plan
     folder = folder or new_run_folder(checked.options.results, plan.name)
@@ -239,19 +239,19 @@ def _print_gates(runs: Sequence[EndedRun], ending: EndingFlags) -> None:
 
 
 def worst_of(codes: Sequence[int]) -> int:
-    """Return the exit code of several runs."""
+    """Return the worst exit code of several runs."""
     return next(code for code in _WORST_FIRST if code in codes)
 
 
 def print_spending(console: Console, summary: Summary, folder: RunFolder) -> None:
-    """Print the total cost if it exceeds the table's, because some trials were killed before they had a record."""
-    spent, shown = folder.spent().cost, summary.spent.cost
-    if spent is not None and spent > (shown or 0.0) + 1e-9:
-        console.print(f"total cost: {cost(spent)}, including trials that have no record")
+    """Print the total cost if the table shows less, because killed trials have no record."""
+    spent, shown = folder.spent(), summary.spent.cost
+    if spent.cost is not None and spent.cost > (shown or 0.0) + 1e-9:
+        console.print(f"total cost: {money(spent)}, including trials that have no record")
 
 
 def _command(what: str, run: FinishedRun) -> str:
-    """Return the command line that applies a command (`what`) to this run."""
+    """Return a command line: the command `what` for this run."""
     store = store_of(run.options.results)
     results = run.options.results if store is None else store.address
     usual = results == Path("results")
@@ -263,7 +263,7 @@ async def watch(
 ) -> bool:
     """Run a plan to its end with a progress display. Return True if it was interrupted.
 
-    `line_of` returns the line to print about a finished trial, in place of that of the door.
+    `line_of` returns the line to print for a finished trial, instead of the door's line.
     """
     control, line_of = RunControl(), line_of or checked.door.line_of
     progress = RunProgress.of(checked.plan, control)
@@ -343,8 +343,8 @@ _MAX_LINE_LENGTH = 1000
 def trusted_plan(folder: RunFolder, *, trust: bool, doing: str) -> Plan:
     """Return the plan of a run whose code is about to be executed, if the user trusts it.
 
-    If this user did not start the run here with this plan, ask on a terminal; elsewhere raise UsageError. `doing` names
-    the command for the message.
+    If this user did not start the run here with this plan, ask on a terminal, or else raise
+    `UsageError`. The message names the command `doing`.
     """
     data = folder.read_plan_bytes()  # read once, so that the checked plan is the one that runs
     plan = folder.parse_plan(data)
@@ -368,13 +368,13 @@ def trusted_plan(folder: RunFolder, *, trust: bool, doing: str) -> Plan:
 
 
 def warn_of_forgotten_run(folder: RunFolder, plan: Plan) -> None:
-    """Warn that a run of this process could not be registered as started by this user."""
+    """Warn if this run could not be registered as started by this user."""
     if why_unknown(folder.path, folder.read_plan_bytes()) is not None and what_runs(plan):
         say("this run could not be noted in your state folder (XDG_STATE_HOME): to resume it, add --trust")
 
 
 def show_report(to_json: Callable[..., str], report: Report, shown_as: ReportFlags) -> None:
-    """Print a report as JSON, Markdown or text, and write its page if one was asked for."""
+    """Print a report as JSON, Markdown or text, and write its page if requested."""
     shown_as.check()
     if shown_as.html:
         from bakeoff.report.render.html.render import write_report_page  # takes long to import
@@ -398,7 +398,7 @@ _CASES_SHOWN = 20
 
 
 def print_dry_run(checked: CheckedPlan, ending: OutputFlags, **more: Any) -> None:
-    """Print what a run would do, and that nothing was run. With `--json`, print JSON, to which `more` is added."""
+    """Print what a run would do, and that nothing was run; `more` is added to `--json`."""
     if ending.as_json:
         print_json({**plan_json(checked), **more})
         return

@@ -404,7 +404,7 @@ def run_verify(
 
 
 def _regrade(folder: "RunFolder", options: RunOptions, *, trust: bool, as_json: bool) -> int:
-    """Grade the answers again, and print the verdicts that do not follow from them."""
+    """Grade the answers again, and print the verdicts that differ."""
 
     from bakeoff.cli.run_plan import check_plan, trusted_plan
     from bakeoff.engine.regrade import regrade

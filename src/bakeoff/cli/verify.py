@@ -22,7 +22,7 @@ def print_checks(
 
     Args:
         checks: The checked cases.
-        noun: The users' word for a case.
+        noun: The word for a case, such as "suite".
         answers: The names of the answers, in the order of their columns. The first is the reference.
     """
     if as_json:

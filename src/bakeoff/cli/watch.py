@@ -1,4 +1,4 @@
-"""Carry out `bakeoff eval --watch` and `bakeoff mcp evaluate --watch`: after every save, run what changed."""
+"""Implement `bakeoff eval --watch` and `bakeoff mcp evaluate --watch`: run what a save changed."""
 
 import asyncio
 from abc import ABC, abstractmethod
@@ -44,7 +44,7 @@ from bakeoff.storage.run_folder import RunFolder
 KEPT_RUNS = 20
 """The number of runs that `eval --watch` searches for answers, and of its own runs that it keeps, for each file."""
 
-_WATCH = "watch"  # marks the beginning of a run as one of a watch: only such runs are ever deleted
+_WATCH = "watch"  # marks runs of a watch: only these are ever deleted
 _MAX_SOURCES = 2000
 
 
@@ -57,7 +57,7 @@ class WatchOutputs(NamedTuple):
 
 
 class _Watch(ABC):
-    """The cycles of one watch, which share an event loop, loaded models, and limits."""
+    """One watch. Its cycles share an event loop, loaded models and limits."""
 
     def __init__(self, flags: PlanFlags, outputs: WatchOutputs) -> None:
         selection, self._ending, self._opened = outputs
@@ -88,7 +88,7 @@ class _Watch(ABC):
         return ()
 
     def _keep_loaded(self, names: Iterable[str]) -> None:
-        """Load the embedded models among these, and keep them until the watch ends."""
+        """Load the local models among `names`, and keep them until the watch ends."""
         for name in map(parse_model_name, names):
             if name.provider == "local" and name.model not in self._loaded:
                 self._loaded.add(name.model)
@@ -96,7 +96,7 @@ class _Watch(ABC):
                     self._runner.run(self._stack.enter_async_context(EmbeddedServer(name.model).open()))
 
     def _run(self, checked: CheckedPlan, folder: RunFolder) -> EndedRun:
-        """Run the rest of a plan. If it is interrupted, this cycle is the last."""
+        """Run the rest of a plan. An interrupted cycle is the last."""
         ended = run_checked(checked, self._ending, folder=folder, runner=self._runner)
         self._spent += ended.run.folder.spent()
         self._loop.ended = ended.interrupted
@@ -104,7 +104,7 @@ class _Watch(ABC):
 
 
 class EvalWatch(_Watch):
-    """Watch a configuration of prompts: answer again where something changed, and reuse all other answers."""
+    """A watch of a prompt configuration: changed trials run again, other answers are reused."""
 
     def __init__(self, request: EvalRequest, flags: RunFlags, outputs: WatchOutputs) -> None:
         super().__init__(flags, outputs)
@@ -117,7 +117,7 @@ class EvalWatch(_Watch):
         self._code = PASSED  # of that cycle
 
     def _sources(self) -> set[str]:
-        """Return all files that the configuration was read from, and the Python modules beside it."""
+        """Return the configuration, the files that it names, and the Python modules beside it."""
         file = self._file.absolute()
         beside = source_files(file.parent.resolve(), ".py", {str(self._flags.results.resolve())})
         return {str(each.resolve()) for each in (file, *self._named)} | {*islice(beside, _MAX_SOURCES)}
@@ -168,14 +168,14 @@ class _WatchedSuite:
     page: Path
     selected: SelectedSuite | None = None  # as it was read last
     earlier: RunFolder | None = None
-    is_ours: bool = False  # the earlier run is one of this watch
+    is_ours: bool = False  # the earlier run belongs to this watch
     result: int = PASSED  # the exit code of that run
     code: int | None = None  # of the last cycle; None before the first
     is_reloaded: bool = False  # modules of the suite have changed since it was evaluated
 
 
 class McpWatch(_Watch):
-    """Watch MCP suites: ask again if something changed or failed, and carry over the other results."""
+    """A watch of MCP suites: changed and failed cells run again, other results are carried over."""
 
     def __init__(self, request: EvaluationRequest, flags: PlanFlags, outputs: WatchOutputs) -> None:
         super().__init__(flags, outputs)
@@ -185,7 +185,7 @@ class McpWatch(_Watch):
         self._keep(find_suites(request.path))  # a wrong path is an error at once
 
     def run(self) -> int:
-        """Run cycles until Ctrl-C, then tell open pages that no more follow, and print where the last one is kept."""
+        """Run cycles until Ctrl-C; then tell open pages, and print where the last cycle is kept."""
         try:
             return super().run()
         finally:
@@ -213,7 +213,7 @@ class McpWatch(_Watch):
         return {str(file.resolve()), *suite_sources(file.parent, servers, outputs)}
 
     def _cycle(self, changed: Changes) -> int:
-        """Read all suites again, evaluate those that the changes affect, and return the worst exit code of all."""
+        """Read all suites again, evaluate the affected ones, and return the worst exit code."""
         self._number += 1
         for file, suite in self._suites.items():
             suite.is_reloaded |= forget_modules(changed, self._sources_of(file))
@@ -239,12 +239,12 @@ class McpWatch(_Watch):
         return WRONG_CONFIGURATION if WRONG_CONFIGURATION in codes else worst_of(codes)
 
     def _uses(self) -> dict[str, set[str]]:
-        """Return the files that each suite uses, without the files of other suites beside it."""
+        """Return the files that each suite uses, except the configurations of other suites."""
         files = {str(file.resolve()) for file in self._suites}
         return {own: self._sources_of(file) - files | {own} for file in self._suites for own in (str(file.resolve()),)}
 
     def _evaluate(self, suite: _WatchedSuite, selected: SelectedSuite) -> int:
-        """Start the servers of a suite, run the cells that need it, and return the exit code."""
+        """Start the servers of a suite, run the affected cells, and return the exit code."""
         self._keep_loaded(spec.name for spec in selected.plan.subjects)
         with servers_in(self._runner) as stack:
             self._ask(suite, self._runner.run(prepare(selected, stack)))

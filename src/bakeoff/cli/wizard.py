@@ -1,4 +1,4 @@
-"""Ask a person at a terminal what to do, and for a run which models, servers and tools to use.
+"""Ask a person at a terminal what to do, and which models, servers and tools a run should use.
 
 Importing this module takes a moment, so commands import it only when they are about to ask.
 """
@@ -46,15 +46,15 @@ def ask_for_run(
     jobs: int = 8,
     given: Collection[str] = (),
 ) -> tuple[ComponentsRequest, int] | None:
-    """Ask what to run, and how many trials at the same time.
+    """Ask what to run, and how many trials to run at the same time.
 
-    Return None if the person leaves, or does not want to start.
+    Return None if the person leaves or does not want to start.
 
     Args:
         request: What the command line asks for, and the answers to offer for the rest.
         show_plan: Shows what would be run, and raises if that is impossible.
         jobs: The number of trials to offer.
-        given: What the command line has said already: fields of the request, or `jobs`.
+        given: The names that the command line has already set: fields of the request, or `jobs`.
     """
     gateway = None if {"models", "pricing"} <= set(given) else find_gateway_models()
     questions: dict[str, Callable[[ComponentsRequest], Any]] = {
@@ -88,7 +88,7 @@ def _number_problem(text: str) -> str | None:
 
 
 def ask_models(gateway: GatewayModels | None) -> tuple[str, ...]:
-    """Ask for models and controls, and return their names, at least one."""
+    """Ask for at least one model or control, and return the names."""
     chosen = select_several("Models", {**dict(_options(gateway)), _OTHER: "another: type its name …"})
     names = [name for name in chosen if name != _OTHER]
     if _OTHER in chosen:
@@ -98,7 +98,7 @@ def ask_models(gateway: GatewayModels | None) -> tuple[str, ...]:
 
 
 def find_gateway_models() -> GatewayModels | None:
-    """Return the gateway's models. Fetch them, within a short time, if there is a key and the kept list is old."""
+    """Return the gateway's models. With a key, try briefly to refresh an old list first."""
     kept = kept_models()
     if not known_providers()[GATEWAY].key(read_environment()):
         if kept is None:
@@ -131,7 +131,7 @@ def _say(message: str) -> None:
 
 
 def _options(gateway: GatewayModels | None) -> Iterator[tuple[str, str]]:
-    """Yield the options with their texts: controls, local models, the gateway's, and those of providers with keys."""
+    """Yield controls and models (local, gateway, other providers) with the texts to show."""
     for name, note in _CONTROLS.items():
         yield name, f"{name}  ({note})"
     for name, weights in KNOWN.items():
@@ -155,7 +155,7 @@ def _priced_option(name: ModelName, gateway: GatewayModels | None) -> tuple[str,
 
 
 def _key_note(model: str) -> str:
-    """Return a note on the key that a model lacks, for the text of its option; empty if it lacks none."""
+    """Return a note for a model's option if its key is missing, or else an empty string."""
     if _is_control(model):
         return ""
     provider = known_providers().get(parse_model_name(model).provider)
@@ -189,12 +189,12 @@ def _model_problem(text: str) -> str | None:
 
 
 def _advice(error: UsageError) -> str:
-    """Return only the advice at the end of an error message, because a prompt has room for one line."""
+    """Return the advice at the end of an error message, because a prompt has room for one line."""
     return visible(str(error).rpartition(": ")[2])
 
 
 def _is_control(name: str) -> bool:
-    """Return True if a name stands for a control subject, which uses no model."""
+    """Tell whether a name stands for a control, which uses no model."""
     return name in _CONTROLS or name.partition(":")[0] == "cheat"
 
 
@@ -273,7 +273,7 @@ def _server_problem(text: str) -> str | None:
 
 
 def choose_aim(results: Path) -> Words | None:
-    """Ask what to find out, and return the words to type after `bakeoff`; None if the person cancels."""
+    """Ask what to find out; return the words to type after `bakeoff`, or None if cancelled."""
     _print_recent(results)
     aims: dict[str, Callable[[], Words]] = {
         "Which model answers my prompts best?": lambda: _or_start("eval", "bakeoff.yaml", "eval"),
@@ -298,7 +298,7 @@ def choose_aim(results: Path) -> Words | None:
 
 
 def _or_start(kind: str, file: str, *words: str) -> Words:
-    """Return the command that evaluates the configuration here or, without one, the command that writes one."""
+    """Return the command that evaluates the configuration here or, without one, writes one."""
     return [*words] if Path(file).is_file() else ["init", kind]
 
 

@@ -1,4 +1,4 @@
-"""The front doors. Each turns one kind of input into a plan, and the records of a run into the files users expect.
+"""The doors. Each turns one kind of input into a plan, and the records of a run into result files.
 
 A plan names the door that made it, so that a run is resumed, rescored and shown by the same door. Doors never import
 each other.
@@ -59,7 +59,7 @@ class DoorResults:
 
 
 class Door:
-    """The interface through which commands use a door. This base class serves plans that no door made."""
+    """The interface through which commands use a door. This class serves plans made in Python."""
 
     pages = False
     """If true, each run writes its page and the index at its end."""
@@ -71,7 +71,7 @@ class Door:
         return default_registry()
 
     def named_registry(self, plan: "Plan", options: "RunOptions") -> "Registry":
-        """Return the registry, with the name by which other processes build it again from the plan and the options."""
+        """Return the registry with a name, by which other processes build the same registry."""
         return self.registry(plan, options).built_by(f"{__name__}:registry_of")
 
     def options(self, plan: "Plan", options: "RunOptions") -> "RunOptions":  # noqa: ARG002
@@ -79,13 +79,13 @@ class Door:
         return options
 
     def page_parts(self, run: "RunData") -> "DoorParts":  # noqa: ARG002
-        """Return what the page of a run shows in addition to the usual sections."""
+        """Return the sections that this door adds to the page of a run."""
         from bakeoff.report.blocks import DoorParts
 
         return DoorParts()
 
     def places(self, plan: "Plan") -> Mapping[str, tuple[str, int]]:  # noqa: ARG002
-        """Return the file and line of each case that has one, by case name."""
+        """Return the files and lines of cases by name, for cases whose place is known."""
         return {}
 
     def line_of(self, record: "Record") -> str | None:  # noqa: ARG002
@@ -93,7 +93,7 @@ class Door:
         return None
 
     def illustrate(self, run: FinishedRun, say: Callable[[str], None]) -> None:
-        """Add files that only pages show to the run folder. No verdict changes, and problems are printed as notes."""
+        """Add files for pages, such as pictures, to the run folder. Print problems as notes."""
 
     def finish(self, run: FinishedRun) -> DoorResults:  # noqa: ARG002
         """Write the door's own files, and judge the run if the door has its own rule."""
@@ -123,5 +123,5 @@ def registry_of(plan: "Plan", options: "RunOptions") -> "Registry":
 
 
 def parts_of(run: "RunData") -> "DoorParts":
-    """Return what the door of a run adds to its page."""
+    """Return the sections that the door of a run adds to its page."""
     return door_of(run.plan).page_parts(run)

@@ -27,11 +27,11 @@ def cases_section(
 ) -> Section | None:
     """Return a section with a table of all cases, and with the prompts of the first ones.
 
-    References are only named: pages are published, and would reveal them.
+    References are only named, because published pages would reveal them.
 
     Args:
         run: The run of the page.
-        noun: The users' word for cases.
+        noun: The word for cases, such as "suites".
         titles: The columns after the name of a case.
         cells: Returns the cells of a case in these columns.
         prompt: The title of a prompt.

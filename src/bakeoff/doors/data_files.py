@@ -97,7 +97,7 @@ def _yaml_rows(file: Path) -> Iterator[PlacedValue]:
 
 
 def arrow_rows(file: Path) -> Iterator[PlacedValue]:
-    """Yield the rows of a Parquet file, or of any other file as those of an Arrow stream."""
+    """Yield the rows of a Parquet file; read any other file as an Arrow stream."""
     try:
         import pyarrow
         from pyarrow import parquet

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class ImportedDoor(Door):
-    """Show where a run comes from, and refuse to run it."""
+    """The door that shows where a run was imported from, and refuses to run it again."""
 
     def registry(self, plan: "Plan", options: "RunOptions") -> NoReturn:  # noqa: ARG002 - the signature of a door
         raise UsageError(
@@ -24,7 +24,7 @@ class ImportedDoor(Door):
         )
 
     def page_parts(self, run: "RunData") -> "DoorParts":
-        """Add a section with the source of the run."""
+        """Return a section with the source of the run."""
         from bakeoff.report.blocks import DoorParts, Facts, Section
 
         source = plan_source(run.plan)

@@ -1,4 +1,4 @@
-"""Provide what the result files of several doors share: times, their size limit, and readable errors."""
+"""Common parts of the result files of several doors: times, a size limit, and readable errors."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -64,10 +64,7 @@ Moment: TypeAlias = Annotated[str, Field(max_length=60), AfterValidator(_check_m
 
 
 class HiddenTests(CamelObject):
-    """The number of passed tests: of those that a subject saw, and of those that were hidden from it.
-
-    Scores are shares.
-    """
+    """The passed tests that a subject saw, and those hidden from it, as numbers and shares."""
 
     visible_passed: NonNegativeInt
     visible_total: NonNegativeInt
@@ -79,7 +76,7 @@ class HiddenTests(CamelObject):
 
 
 def hidden_tests_of(records: Iterable[Record]) -> HiddenTests | None:
-    """Add up the visible and hidden tests of records, or return None where no tests were hidden."""
+    """Add up the visible and hidden tests of records, or return None if no tests were hidden."""
     found = [record.test_shares for record in records if record.verdict.counts]
     shares = [each for each in found if each is not None]
     if not shares:
@@ -91,7 +88,7 @@ def hidden_tests_of(records: Iterable[Record]) -> HiddenTests | None:
 
 
 def proven_tests_of(records: Iterable[Record]) -> ProvenTests | None:
-    """Add up the proven tests of all cases, or return None where no tests were graded."""
+    """Add up the proven tests of all cases, or return None if no tests were graded."""
     found = {record.case: known for record in records if (known := record.proven_tests) is not None}
     return reduce(add, found.values()) if found else None
 
@@ -105,7 +102,7 @@ def read_limited(path: Path) -> bytes:
 
 
 def unreadable(source: str, error: ValidationError, skip: tuple[int | str, ...] = ()) -> RunFolderError:
-    """Return the error for a file that does not fit its model. `skip` is left out at the beginning of a place."""
+    """Return the error for a file that does not fit its model, without `skip` in front of the place."""
     first = error.errors(include_url=False)[0]
     where = first["loc"][len(skip) :] if first["loc"][: len(skip)] == skip else first["loc"]
     place = "".join(f"[{part}]" if isinstance(part, int) else f".{visible(part, 60)}" for part in where)
@@ -116,7 +113,7 @@ def unreadable(source: str, error: ValidationError, skip: tuple[int | str, ...] 
 
 
 def noted_by(record: Record, scorer: str, key: str, kind: type[Noted]) -> Noted | None:
-    """Return what a scorer of ours noted under a key; None if there is nothing, or it does not fit `kind`."""
+    """Return the metadata of one of our scorers under a key; None if absent or not of this kind."""
     for score in record.scores:
         if score.name == scorer and key in score.metadata:
             with suppress(ValidationError):  # not written by our scorer

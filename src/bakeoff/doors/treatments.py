@@ -1,4 +1,4 @@
-"""Read the treatments of `--with`: files that are added to what a subject gets, to see whether they help.
+"""Read the treatments of `--with`: additional files for subjects, to see whether they help.
 
 Every subject runs without a treatment, which is the arm `none`, and with each treatment. The report compares them in
 pairs.
@@ -19,9 +19,9 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,40}")
 
 
 def read_treatments(given: Sequence[str], *, single_files: bool = False) -> dict[str, dict[str, str]]:
-    """Read all values of `--with`, written as NAME=DIR. Return, for each name, the texts of files by their paths.
+    """Read the values of `--with` (NAME=DIR); return the texts of files by path for each name.
 
-    Raise if one of them cannot be used. With `single_files`, a file may be given instead of a folder.
+    Raises an error for unusable files. With `single_files`, a file may replace the folder.
     """
     found: dict[str, dict[str, str]] = {}
     for text in given:

@@ -1,1 +1,1 @@
-"""Run a plan: trials, limits, resources, resume."""
+"""Run a plan: trials, limits, shared resources and resuming."""

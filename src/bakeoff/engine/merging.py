@@ -25,7 +25,7 @@ class ShardRun:
 
     @classmethod
     def read(cls, folder: RunFolder) -> "ShardRun":
-        """Read a run. Raise UsageError if it is not a shard, or is incomplete."""
+        """Read the run of a shard. Raise UsageError if it is incomplete, or not a shard."""
         plan = folder.read_plan()
         if plan.shard is None:
             raise UsageError(f"run {folder.label} is not a shard: only runs that were started with --shard are merged")
@@ -39,7 +39,7 @@ class ShardRun:
         return f"run {self.folder.path} (shard {self.shard})"  # runs of several machines may have one name
 
     def refuse_gaps(self) -> None:
-        """Raise UsageError if a trial has no record, or the journal is damaged."""
+        """Raise UsageError if a trial has no record, or if the journal is damaged."""
         damaged: list[Damage] = []
         done = bytearray(self.plan.size)
         for record in self.folder.latest_records(self.plan, damaged):
@@ -61,7 +61,7 @@ class ShardRun:
 
     @property
     def made_here(self) -> bool:
-        """Return True if this user started it."""
+        """Return True if this user started the run here."""
         return why_unknown(self.folder.path, self.folder.read_plan_bytes()) is None
 
 
@@ -75,7 +75,7 @@ class MergedRun:
 
 
 def read_shards(folders: Sequence[RunFolder]) -> list[ShardRun]:
-    """Return the runs in the order of their shards. Raise UsageError if they do not belong together."""
+    """Return the runs in the order of their shards. Raise UsageError unless they fit together."""
     runs = sorted(map(ShardRun.read, folders), key=lambda run: run.shard.number)
     for one, other in pairwise(runs):
         if (one.shard.whole, one.shard.of) != (other.shard.whole, other.shard.of):
@@ -91,7 +91,7 @@ def read_shards(folders: Sequence[RunFolder]) -> list[ShardRun]:
 
 
 def merge_shards(runs: Sequence[ShardRun], target: RunFolder, redactor: Redactor) -> MergedRun:
-    """Write one run with the records of all shards. Its plan has all cases except those of missing shards."""
+    """Write one run with the records of all shards. Cases of missing shards are left out."""
     given = {run.shard.number for run in runs}
     cases = chain.from_iterable(zip_longest(*(run.plan.cases for run in runs)))
     first = runs[0].shard
@@ -100,14 +100,14 @@ def merge_shards(runs: Sequence[ShardRun], target: RunFolder, redactor: Redactor
     plan = runs[0].plan.with_changes(cases=tuple(case for case in cases if case is not None), shard=here)
     with RunJournal(target, redactor) as journal:
         facts = {name: value for name, value in runs[0].folder.beginning().items() if name in ("sandbox", "jobs")}
-        # Others may have made the shards: then nothing from their plans is run unasked here either.
+        # If others made a shard, nothing from its plan runs here without consent.
         made_here = all(run.made_here for run in runs)
         journal.start(plan, made_here=made_here, merged=[run.folder.label for run in runs], **facts)
         total = NO_USAGE
         for run in runs:
             for record in run.folder.latest_records(run.plan):
                 journal.append(record)
-            spent = run.folder.spent()  # also on trials that were killed before they had a record
+            spent = run.folder.spent()  # includes trials that were killed before they had a record
             total += spent
             journal.add_usage("", spent, total)
             if run.folder.pictures.is_dir():

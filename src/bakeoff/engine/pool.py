@@ -1,4 +1,4 @@
-"""Run trials in parallel, within the limits of a run. `bakeoff.run` and pytest sessions both use `TrialPool`."""
+"""Run trials in parallel within the limits of a run. `bakeoff.run` and pytest sessions use it."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -15,40 +15,41 @@ from bakeoff.record import Record, Usage
 
 _MIN_QUEUE = 64  # jobs that wait for a worker
 _REMOVAL_SECONDS = 600.0  # for removing the folders of all trials, after the last of them
-_STOPPED_SECONDS = 10.0  # the same, after someone stopped the run
+_STOPPED_SECONDS = 10.0  # the same limit after the run was stopped
 
 
 class Runner(Protocol):
-    """Runs one trial: here, as `TrialRunner` does, or elsewhere."""
+    """Runs one trial, either in this process, as `TrialRunner` does, or on another machine."""
 
     @property
     def control(self) -> RunControl:
         """Return the object with which the caller watches and stops the run."""
 
     async def run(self, job: Job, spend: Callable[[Usage], None]) -> Record:
-        """Run the trial of a job to its end. Failures are part of the record; only a cancelled trial raises.
+        """Run a trial to its end. Failures are part of the record; only cancellation raises.
 
         `spend` is called with usage as it arrives.
         """
 
     def not_started(self, job: Job, reason: str, kind: Literal["budget", "infra"] = "budget") -> Record:
-        """Return the record of a trial that was not started, with this reason."""
+        """Return the record of a trial that was not started for this reason."""
 
 
 class TrialPool:
     """Run submitted jobs with a fixed number of workers, and commit their records.
 
-    Once a limit of the budget is reached, no trial starts: each remaining one gets a record with the verdict `budget`.
-    The trials of a subject whose provider refuses every call get the verdict `infra`. While the runner's control is
-    draining, the remaining jobs are dropped.
+    Once a budget limit is reached, no trial starts, and all remaining trials get the verdict
+    `budget`. If a provider refuses every call of a subject, its remaining trials get the verdict
+    `infra`. While the runner's control is draining, remaining jobs are dropped.
 
     Args:
-        runner: runs one trial, with the resources that it was given.
-        budget: the limits. Pools that share a budget share its limits.
+        runner: runs each trial.
+        budget: the limits, which pools can share.
         width: how many trials run at a time.
-        commit: awaited with each record; the worker takes no further job until it returns.
-        journal: where spending is written as it arrives.
-        needed: called before each trial; a trial that is no longer needed is dropped without a record.
+        commit: called with each record; the worker waits for it before its next job.
+        journal: records spending as it arrives.
+        needed: called before each trial; if it returns False, the trial is dropped without a
+            record.
         most_ahead: how many trials may start after an unfinished one; None sets no limit.
     """
 
@@ -71,14 +72,14 @@ class TrialPool:
         self._needed = needed
         self._most_ahead = most_ahead
         self._started = 0
-        self._unfinished: set[int] = set()  # the numbers of trials, in the order in which they were taken
+        self._unfinished: set[int] = set()  # numbers of trials, in the order in which they were started
         self._one_finished = asyncio.Event()
         self._queue: asyncio.Queue[Job | None] = asyncio.Queue(max(width, _MIN_QUEUE))
         self.limit_reached: str | None = None
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[Self]:
-        """Start the workers; at the end, wait until they have run all jobs. An error in one of them stops all."""
+        """Start the workers, and wait for them at the end. An error in one of them stops all."""
         control = self._runner.control
         async with removing_beside(lambda: _STOPPED_SECONDS if control.stopped else _REMOVAL_SECONDS) as removals:
             try:
@@ -92,7 +93,7 @@ class TrialPool:
         control.left_behind.update(removals.left)
 
     async def submit(self, job: Job) -> None:
-        """Queue a job. Return when there is room for the next."""
+        """Queue a job. Return when there is room for the next job."""
         await self._queue.put(job)
 
     async def _work(self, removals: Removals) -> None:
@@ -110,7 +111,7 @@ class TrialPool:
             self._unfinished.remove(number)
             self._one_finished.set()
             self._one_finished = asyncio.Event()
-        await self._queue.put(None)  # for the next worker
+        await self._queue.put(None)  # pass the end mark on to the next worker
 
     async def _run(self, job: Job) -> None:
         if not self._needed(job):

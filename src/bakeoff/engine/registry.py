@@ -1,18 +1,25 @@
-"""Register the kinds of subjects and scorers, and build those that a plan names.
+"""Register the kinds of subjects and scorers, and build those that a plan uses.
 
-`default_registry()` has all kinds that Bakeoff ships. A door adds its own with the `with_` methods. `Registry.resolve`
-checks a whole plan before anything runs, and returns a `ResolvedPlan` with the objects that the engine calls.
+`default_registry()` has all kinds that Bakeoff ships. A door adds its own with the `with_` methods.
+`Registry.resolve` checks a whole plan before anything runs, and returns a `ResolvedPlan` with the
+objects that the engine calls.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pydantic import ValidationError
+
+from bakeoff._kernel.imports import command_revision, import_target, revision_of
+from bakeoff._kernel.model import first_problem
 from bakeoff.errors import PlanError, UsageError
-from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec, describe
+from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec, Trial, describe
 from bakeoff.protocols import (
+    AcceptsReference,
     BoundSubject,
     Checking,
     ModelJudge,
@@ -36,19 +43,19 @@ SubjectFactory = Callable[[SubjectSpec], Subject | BoundSubject]
 ScorerFactory = Callable[[ScorerSpec], Scorer]
 Built = TypeVar("Built")
 NO_NEEDS = Needs()
-_MAX_NAMED = 20  # cases named in an error, of those with one problem
+_MAX_NAMED = 20  # cases that are named per problem
 
 Tools = Callable[[Case, Mapping[str, Any]], tuple[Tool, ...]]
 """Returns the tools that a door gives every subject in a case. They may use the open resources, given by key."""
 
 
 def no_tools(case: Case, resources: Mapping[str, Any]) -> tuple[Tool, ...]:  # noqa: ARG001 - the signature of Tools
-    """Give subjects no tools: the default of a registry."""
+    """Return no tools. This is the default of a registry."""
     return ()
 
 
 def needs_of(member: Subject | BoundSubject | Scorer) -> Needs:
-    """Return the declared needs of a subject or scorer; none if it has no attribute `needs`."""
+    """Return the declared needs of a subject or scorer, or empty needs."""
     needs: Needs = getattr(member, "needs", NO_NEEDS)
     return needs
 
@@ -59,13 +66,14 @@ class ResolvedPlan:
 
     Attributes:
         plan: the plan.
-        subjects: by name, those that see no hidden part of a case.
-        bound: by name, those that receive the hidden parts of each case.
+        subjects: by name, subjects that see no hidden part of a case.
+        bound: by name, subjects that receive the hidden parts of each case.
         scorers: by name.
         tools: makes the tools of a case.
-        rows: by case id, the cases that were written in Python; their values need not be JSON.
+        rows: by case id, cases written in Python, with values that need not be JSON.
         source: the `source` of the registry that built it.
         of_cases: by case id, the scorers of cases that have their own.
+        rules: by the id of a scorer's object, its spec if that changes answers or scores.
     """
 
     plan: Plan
@@ -76,11 +84,28 @@ class ResolvedPlan:
     rows: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     source: str | None = None
     of_cases: Mapping[str, Mapping[str, Scorer]] = field(default_factory=dict)
+    rules: Mapping[int, ScorerSpec] = field(default_factory=dict)
+
+    def scorers_of(self, trial: Trial) -> Mapping[str, Scorer]:
+        """Return the scorers of a trial; for `oracle` and `nop`, only those that say something about the case.
+
+        A judge is never asked, and nothing is measured. `oracle` needs scorers that accept the reference: an expected
+        answer may be only a part of what others look at. `nop` needs them if a judge is left out.
+        """
+        case, every = trial.case, self.of_cases.get(trial.case.id, self.scorers)
+        if trial.subject.kind not in ("oracle", "nop"):
+            return every
+        reading = {name: one for name, one in every.items() if getattr(one, "reads_answers", True)}
+        fixed = {name: one for name, one in reading.items() if not isinstance(one, ModelJudge)}
+        if trial.subject.kind == "nop" and len(fixed) == len(reading):
+            return fixed
+        known = {name: one for name, one in fixed.items() if isinstance(one, AcceptsReference)}
+        return {name: one for name, one in known.items() if one.accepts_reference(case)}
 
     def may_run_commands(self, subjects: Collection[str] | None = None) -> bool:
-        """Return True if some trial may need a workspace.
+        """Return True if a trial may run commands, and so need a workspace.
 
-        `subjects` are the names of those that remain to be asked; None means all.
+        `subjects` names the subjects that still have trials; None means all.
         """
         if any(case.files or case.hidden or case.reference or case.collect for case in self.plan.cases):
             return True
@@ -89,14 +114,36 @@ class ResolvedPlan:
         return any(needs_of(member).workspace for member in self._members() if id(member) not in left_out)
 
     def resources(self) -> Iterable[Resource]:
-        """Yield the resources that subjects and scorers need. One key may occur several times: open it once."""
+        """Yield the needed resources. The same key may occur several times, but is opened once."""
         for member in self._members():
             yield from needs_of(member).resources
+        if any(isinstance(step, dict) for spec in self.rules.values() for step in spec.transform):
+            from bakeoff.scorers.transforms import workers_of  # most plans have none
+
+            for spec in self.rules.values():
+                yield from workers_of(spec.transform)
 
     def secrets(self) -> dict[str, str]:
-        """Return the keys that subjects and scorers use, by the names of their variables."""
+        """Return the API keys of subjects and scorers, by the names of their variables."""
         networked = [member for member in self._members() if isinstance(member, NeedsNetwork)]
         return {name: value for member in networked for name, value in member.secrets().items()}
+
+    def server_code(self) -> dict[str, str]:
+        """Return a hash of the local files of each MCP server that subjects and scorers use."""
+        hubs = (getattr(member, "hub", None) for member in self._members())
+        return {name: digest for hub in hubs for name, digest in getattr(hub, "revisions", {}).items()}
+
+    def refuse_changed_code(self, servers: Mapping[str, str]) -> None:
+        """Raise UsageError for functions and scripts other than the plan's, and for servers other than these."""
+        specs: tuple[SubjectSpec | ScorerSpec, ...] = (*self.plan.subjects, *self.plan.every_scorer)
+        now = ((spec, _revision_now(spec)) for spec in specs if spec.revision)
+        changed = [describe(spec) for spec, revision in now if revision not in (None, spec.revision)]
+        changed += [name for name, digest in self.server_code().items() if servers.get(name, digest) != digest]
+        if changed:
+            raise UsageError(
+                f"{', '.join(changed)}: changed since the run began, and the rest would be of another version: "
+                "start a new run, or go back to that version to finish this one"
+            )
 
     def _members(self) -> tuple[Subject | BoundSubject | Scorer, ...]:
         own = {id(scorer): scorer for scorers in self.of_cases.values() for scorer in scorers.values()}
@@ -105,13 +152,13 @@ class ResolvedPlan:
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """Map kinds to factories. A registry is immutable: each `with_` method returns a new one.
+    """Maps kinds to factories. A registry is immutable: each `with_` method returns a new one.
 
     Args:
         subjects: by kind, functions that build a subject from its spec.
         scorers: by kind, functions that build a scorer from its spec.
         tools: makes the tools that every subject may call in a case.
-        source: names a function that builds the same registry in another process; None if only this process can.
+        source: names a function that builds the registry in another process; None if there is none.
     """
 
     subjects: Mapping[str, SubjectFactory]
@@ -120,18 +167,18 @@ class Registry:
     source: str | None = None
 
     def built_by(self, target: str) -> "Registry":
-        """Name a function `module:function` that returns this registry, given the plan and the run's options.
+        """Name a function, as `module:function`, that makes this registry from a plan and options.
 
         Other processes, such as those of a Ray cluster, build it with this function.
         """
         return replace(self, source=target)
 
     def with_subject(self, kind: str, factory: SubjectFactory) -> "Registry":
-        """Add a kind of subject; `factory` builds one from its `SubjectSpec`."""
+        """Add a kind of subject. `factory` builds a subject from its `SubjectSpec`."""
         return replace(self, subjects={**self.subjects, kind: factory}, source=None)
 
     def with_scorer(self, kind: str, factory: ScorerFactory) -> "Registry":
-        """Add a kind of scorer; `factory` builds one from its `ScorerSpec`."""
+        """Add a kind of scorer. `factory` builds a scorer from its `ScorerSpec`."""
         return replace(self, scorers={**self.scorers, kind: factory}, source=None)
 
     def with_tools(self, tools: Tools) -> "Registry":
@@ -149,8 +196,8 @@ class Registry:
 
         Args:
             plan: the plan to check.
-            offline: build subjects and scorers that work from recordings alone, and so need no keys.
-            attempts: subjects will be asked; if False, a subject that cannot be built is not a problem.
+            offline: build subjects and scorers that use only recordings and need no keys.
+            attempts: whether subjects will run; if False, unusable subjects are allowed.
         """
         problems = plan.problems()
         built = {
@@ -187,12 +234,21 @@ class Registry:
                 problems += _scoring_problems(own[case.id], [case], plan.subjects)
         if problems:
             raise PlanError(list(dict.fromkeys(problems)))
-        return ResolvedPlan(plan, free, bound, judges, self.tools, source=self.source, of_cases=own)
+        rules = {id(scorers[spec.digest]): spec for spec in plan.every_scorer if spec.has_rules}
+        return ResolvedPlan(plan, free, bound, judges, self.tools, source=self.source, of_cases=own, rules=rules)
+
+
+def _revision_now(spec: SubjectSpec | ScorerSpec) -> str | None:
+    if spec.kind == "function":
+        return revision_of(import_target(str(spec.options["target"]), describe(spec)))
+    if spec.kind == "command" and isinstance(argv := spec.options.get("argv"), list):
+        return command_revision([str(word) for word in argv], Path(str(spec.options.get("folder", ""))))
+    return None
 
 
 @dataclass(frozen=True, slots=True)
 class _MissingKind:
-    """A placeholder for a subject that cannot be built, where only its recorded attempts are needed."""
+    """A placeholder for a subject that cannot be built and is not attempted again."""
 
     name: str
 
@@ -245,8 +301,8 @@ def _build(
         return None
     try:
         built = factories[spec.kind](spec)
-    except UsageError as error:
-        problems.append(str(error))
+    except (UsageError, ValidationError) as error:  # the latter from a case that somebody edited in the plan
+        problems.append(str(error) if isinstance(error, UsageError) else f"{describe(spec)}: {first_problem(error)}")
         return None
     if isinstance(built, NeedsNetwork):
         if offline:
@@ -282,7 +338,7 @@ def _scoring_problems(
 
 
 def _shortened(problems: Iterable[str]) -> list[str]:
-    """Return the first few of these equal problems, and a line with the number of the others."""
+    """Return the first few of several equal problems, and the number of the rest."""
     found = list(problems)
     more = len(found) - _MAX_NAMED
     return found if more <= 0 else [*found[:_MAX_NAMED], f"… and {more} more cases with the same problem"]

@@ -1,8 +1,8 @@
 """Derive the verdicts of a run again from its recorded answers, and compare them with the recorded verdicts.
 
-A signature shows that a run has not changed since someone signed it. Regrading shows more: that the verdicts follow
-from the plan and the answers, whoever wrote them down. The engine scores the answers in a copy of the run, as `bakeoff
-rescore` does.
+A signature shows that a run has not changed since it was signed. Regrading also shows that the
+verdicts follow from the plan and the answers. Answers are scored in a copy, as by `bakeoff
+rescore`.
 """
 
 import tempfile
@@ -14,8 +14,8 @@ from bakeoff.engine.registry import ResolvedPlan
 from bakeoff.engine.reuse import start_run
 from bakeoff.engine.run import run
 from bakeoff.options import RunOptions
-from bakeoff.plan import Plan, Trial
-from bakeoff.record import BROKEN, TEST_SHARES, TESTS, UNIT_TESTS, Record, Score, Text, Transcript
+from bakeoff.plan import CONTROLS, Plan, Trial
+from bakeoff.record import BROKEN, PROVEN_TESTS, TEST_SHARES, TESTS, UNIT_TESTS, Record, Score, Text, Transcript
 from bakeoff.storage.journal import JournalMark
 from bakeoff.storage.run_folder import RunFolder
 from bakeoff.verdict import LOST
@@ -41,7 +41,7 @@ class Regrading:
 
     @property
     def outcome(self) -> str:
-        """Return MATCH, DIVERGES or, if nothing diverges but something could not be derived, INCOMPLETE."""
+        """Return MATCH, DIVERGES or, if something could not be derived, INCOMPLETE."""
         return "DIVERGES" if self.diverging else "INCOMPLETE" if self.underived else "MATCH"
 
 
@@ -51,18 +51,17 @@ async def regrade(folder: RunFolder, plan: Plan, resolved: ResolvedPlan | str, o
     Args:
         folder: The run. It is not changed.
         plan: Its plan.
-        resolved: The plan with everything that scores it, or the reason why it cannot be scored here.
-        options: How to run it. No model is asked to judge: judgements come from recordings, where there are any.
+        resolved: The plan with its scorers, or the reason why it cannot be scored here.
+        options: How to run it. No model is asked to judge: recordings are used.
     """
     found = Regrading()
     records = {(record.case, record.subject, record.round): record for record in folder.latest_records(plan)}
-    last = next((entry for entry in folder.newest_first() if isinstance(entry, JournalMark)), None)
-    is_finished = last is not None and last.kind == "end" and last.facts.get("reason") == "finished"
+    excuse = _why_unrecorded(folder, plan, resolved)
     answered = list[Record]()
     for trial in plan.trials():
         record = records.get((trial.case.id, trial.subject.name, trial.round))
-        if record is None and not is_finished:
-            found.underived[_name(trial)] = "it has no record: the run was stopped before its end"
+        if record is None and excuse is not None:
+            found.underived[_name(trial)] = f"it has no record: {excuse}"
         elif record is None:
             found.diverging.append(Divergence(_name(trial), "nothing", "a record: the run has ended, and planned it"))
         elif (wrong := _contradiction(plan, trial, record)) is not None:
@@ -84,6 +83,15 @@ async def regrade(folder: RunFolder, plan: Plan, resolved: ResolvedPlan | str, o
     return found
 
 
+def _why_unrecorded(folder: RunFolder, plan: Plan, resolved: ResolvedPlan | str) -> str | None:
+    """Return the reason why trials may have no record; None if every planned trial must have one."""
+    if plan.sparse and isinstance(resolved, str):  # plans that can be run again here are never sparse
+        return "the plan does not say whether it should"
+    last = next((entry for entry in folder.newest_first() if isinstance(entry, JournalMark)), None)
+    reason = last.facts.get("reason") if last is not None and last.kind == "end" else "stopped"
+    return None if reason == "finished" else f"the run ended before it ({reason})"
+
+
 async def _scored_again(
     records: Sequence[Record], resolved: ResolvedPlan, options: RunOptions
 ) -> AsyncIterator[Record]:
@@ -95,10 +103,15 @@ async def _scored_again(
 
 
 def _contradiction(plan: Plan, trial: Trial, record: Record) -> Divergence | None:
-    """Return the part of a record that contradicts the plan or its own transcript; None if there is none."""
+    """Return what in a record contradicts the plan or the record's own transcript, or None."""
     threshold = plan.threshold_of(trial.case)
     if record.threshold != threshold:
         return Divergence(_name(trial), f"threshold {record.threshold}", f"threshold {threshold}, by the plan")
+    if trial.subject.kind in CONTROLS and record.bound != (is_bound := trial.subject.kind != "nop"):
+        return Divergence(_name(trial), f"bound to the case: {record.bound}", f"bound to the case: {is_bound}")
+    around = [part.failure.kind for part in (record.prepare, record.score) if part is not None and part.failure]
+    if record.attempted and around:
+        return Divergence(_name(trial), f"an answer, but lost to {around[0]}", "an answer that can be scored")
     transcript = record.transcript
     is_own = trial.subject.kind == "function"  # such a subject may derive its answer from the texts
     if transcript is not None and not is_own and not _is_said(transcript):
@@ -107,9 +120,9 @@ def _contradiction(plan: Plan, trial: Trial, record: Record) -> Divergence | Non
 
 
 def _is_said(transcript: Transcript) -> bool:
-    """Return False if the answer is a text that none of the subject's own texts contains."""
+    """Return False if the final answer is a text that the subject never wrote."""
     meter = transcript.metadata.get("meter")
-    is_cut = isinstance(meter, dict) and bool(meter.keys() & {"dropped", "shortened"})  # it keeps so much, no more
+    is_cut = isinstance(meter, dict) and bool(meter.keys() & {"dropped", "shortened"})  # long texts are cut
     if is_cut or not isinstance(transcript.output, str) or not transcript.output.strip():
         return True
     said = [part.text for step in transcript.steps for part in step.parts if isinstance(part, Text)]
@@ -118,10 +131,10 @@ def _is_said(transcript: Transcript) -> bool:
 
 
 def _compare(name: str, recorded: Record, derived: Record, found: Regrading) -> None:
-    """Add the differences between the recorded and the derived scores of one trial to the findings."""
+    """Add the differences between the recorded and derived scores of a trial to the findings."""
     claimed = {score.name: score for score in recorded.scores}
     again = {score.name: score for score in derived.scores}
-    lost = {  # what could not be derived here: a judge without recordings, or a missing program
+    lost = {  # not derived, because a recording or a program is missing
         each: score.failure.message
         for each, score in again.items()
         if score.failure is not None and score.failure.kind in LOST
@@ -138,13 +151,14 @@ def _compare(name: str, recorded: Record, derived: Record, found: Regrading) -> 
 
 
 def _claim(score: Score | None) -> str:
-    """Return the facts of a score, without times and wording."""
+    """Return the parts of a score to compare, without times and wording."""
     if score is None:
         return "no score"
     if score.failure is not None:
         return f"lost to {score.failure.kind}"
     value = "unscored" if score.value is None else f"{score.value:.9g}"
-    counts = [f"{key} {score.metadata[key]}" for key in (UNIT_TESTS, TEST_SHARES, BROKEN) if key in score.metadata]
+    counted = (UNIT_TESTS, TEST_SHARES, PROVEN_TESTS, BROKEN)
+    counts = [f"{key} {score.metadata[key]}" for key in counted if key in score.metadata]
     tests = score.metadata.get(TESTS)
     tests = tests if isinstance(tests, list) else []
     failed = [str(test.get("name")) for test in tests if isinstance(test, dict) and not test.get("passed")]

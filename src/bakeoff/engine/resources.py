@@ -1,4 +1,4 @@
-"""Open the resources that trials share, each once, and close each in the task that opened it. Choose their sandbox."""
+"""Open each shared resource once, and close it in the task that opened it. Choose the sandbox."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,16 +16,16 @@ from bakeoff.protocols import Resource, Sandbox
 _CLOSING_SECONDS = 5.0
 
 
-@dataclass(frozen=True, slots=True, eq=False)  # compared as mappings are
+@dataclass(frozen=True, slots=True, eq=False)  # compare by content, as mappings do
 class OpenResources(Mapping[str, Any]):
-    """Map keys to open resources. Asking for one that failed to open raises `InfraError`."""
+    """Maps keys to open resources. Getting a resource that failed to open raises `InfraError`."""
 
     opened: Mapping[str, Any]
     failed: Mapping[str, str]
 
     def __getitem__(self, key: str) -> Any:
         if key in self.failed:
-            # A new error each time: trials that fail together must not add to one another's traceback.
+            # Raise a new error each time, so that tracebacks of trials do not mix.
             raise InfraError(self.failed[key], permanent=True)
         return self.opened[key]
 
@@ -43,7 +43,7 @@ async def open_resources(
 ) -> AsyncIterator[OpenResources]:
     """Open every distinct resource in order, and close them in reverse order at the end.
 
-    Enter and leave this in one task: many clients tie their connection to the task that opened it.
+    Enter and leave this in the same task, because many clients bind connections to a task.
 
     Args:
         wanted: the resources to open; resources with the same key are opened once.
@@ -76,7 +76,7 @@ class SharedResources:
         self._opener: asyncio.Task[None] | None = None
 
     async def open(self, wanted: Iterable[Resource], given: Mapping[str, Any]) -> OpenResources:
-        """Return the wanted resources together with the given ones. Open those that are not open yet."""
+        """Return the wanted and the given resources. Open those that are not open yet."""
         missing = [each for each in wanted if each.key not in self._opened and each.key not in self._failed]
         if missing:
             if self._opener is None:
@@ -94,13 +94,13 @@ class SharedResources:
 
     @property
     def used(self) -> bool:
-        """Return True if a resource was asked for."""
+        """Return True if any resource was asked for."""
         return self._opener is not None
 
     @classmethod
     @asynccontextmanager
     async def on_demand(cls) -> AsyncIterator[Self]:
-        """Yield an object that opens further resources during a run."""
+        """Yield an object that opens more resources during a run."""
         shared = cls()
         try:
             yield shared
@@ -116,7 +116,7 @@ class SharedResources:
                 try:
                     more = await stack.enter_async_context(open_resources(missing))
                 except Exception as error:  # noqa: BLE001 - for the caller; other callers still need this task
-                    if not done.done():  # the task that asked may have been cancelled
+                    if not done.done():  # the waiting task may have been cancelled
                         done.set_exception(error)
                 else:
                     self._opened |= more.opened
@@ -124,17 +124,17 @@ class SharedResources:
                     if not done.done():
                         done.set_result(None)
                 finally:
-                    done.cancel()  # no effect on a settled future; otherwise the caller would wait for ever
+                    done.cancel()  # without a result, the caller would wait forever
 
 
 def sandbox_of(options: RunOptions, plan: Plan | None = None) -> Callable[[], Sandbox]:
-    """Return a function that chooses the sandbox, once. A sandbox that is asked for by name must be available now.
+    """Return a function that chooses the sandbox once. A sandbox named by the user must work.
 
     Args:
-        options: name the sandbox, and the folders of results, which commands must not see.
-        plan: names further folders to hide.
+        options: name the sandbox and the folder of results, which commands must not see.
+        plan: names more folders to hide.
     """
-    from bakeoff.sandbox import choose_sandbox  # not on every platform, and most evals of pytest run no command
+    from bakeoff.sandbox import choose_sandbox  # not available everywhere, and rarely needed in pytest
 
     named = plan.settings.get(HIDDEN) if plan else None
     more = [Path(path) for path in named if isinstance(path, str)] if isinstance(named, list) else []

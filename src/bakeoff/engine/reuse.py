@@ -1,8 +1,8 @@
-"""Reuse answers of earlier runs: a trial whose attempt has not changed is carried over instead of asked again.
+"""Reuse answers of earlier runs instead of repeating unchanged attempts.
 
-An answer is carried over if the attempt key of its record is that of the trial in the new plan, together with its
-scores if the score key is the same too. A door may name other answers that are still valid. Carried-over answers keep
-their usage for comparisons, but a budget counts only what a run pays itself.
+An answer is carried over if its attempt key equals that of the new trial. Its scores are kept if
+the score keys are equal too. A door may declare other answers valid. Carried-over answers keep
+their usage for comparisons, but a budget counts only the spending of its own run.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -21,7 +21,7 @@ from bakeoff.storage.run_folder import RunFolder, new_run_folder, run_folders
 CARRIED_OVER = "carried_over"
 """The key, in the metadata of a transcript, of the run that an answer was carried over from."""
 
-_MAX_SEARCHED = 100  # runs of all plans
+_MAX_SEARCHED = 100  # newest runs that are searched, of any plan
 
 
 NEW, CHANGED, CHANGED_FILE, NOT_PASSED = "new", "changed case or model", "changed file", "did not pass"
@@ -29,21 +29,21 @@ NEW, CHANGED, CHANGED_FILE, NOT_PASSED = "new", "changed case or model", "change
 
 
 class KnownPart(NamedTuple):
-    """A part of an earlier plan: the key of its content, and True if its result is valid while nothing changes."""
+    """A part of an earlier plan: the key of its content, and whether its result is still valid."""
 
     key: str
     holds: bool = True
 
 
 def why_stale(key: str, known: KnownPart | None, touched: str | None = None) -> str | None:
-    """Return the reason why a part of a plan must be run; None if its result is carried over. This is the only rule.
+    """Return why a part of a plan must run again; None if its result can be reused.
 
-    A door defines a part (a trial, a cell, a test), the content of its key, and what else the part uses.
+    A door decides what a part is (a trial, a cell or a test), and what its key covers.
 
     Args:
-        key: of the part as it is now.
-        known: the part in earlier cycles, if it was there.
-        touched: the reason why it is stale although its key is the same: a file or tool that it uses has changed.
+        key: the present key of the part.
+        known: the part in earlier runs, if any.
+        touched: why the part is stale despite an equal key: a used file or tool has changed.
     """
     if known is None:
         return NEW
@@ -53,9 +53,9 @@ def why_stale(key: str, known: KnownPart | None, touched: str | None = None) -> 
 
 
 def past_runs(results: Path, is_wanted: Callable[[Plan], bool]) -> list[RunFolder]:
-    """Return the last runs with a wanted plan, newest first, without those that cannot be read.
+    """Return the last readable runs with a wanted plan, newest first.
 
-    Runs that this user did not start here are left out: a cloned repository could contain anyone's answers.
+    Only runs that this user started here count: a cloned repository could contain any answers.
     """
     found: list[RunFolder] = []
     for folder in run_folders(results)[: -_MAX_SEARCHED - 1 : -1]:
@@ -69,10 +69,9 @@ def past_runs(results: Path, is_wanted: Callable[[Plan], bool]) -> list[RunFolde
 def reusable_records(
     runs: Iterable[RunFolder], plan: Plan, as_now: Callable[[Plan], Plan] = lambda before: before
 ) -> list[Record]:
-    """Return the newest records of earlier runs with the attempts of this plan, one for each trial.
+    """Return the newest usable record of earlier runs for each trial of this plan.
 
-    `as_now` returns the plan of an earlier run with its present keys, for doors that compare part of a plan by other
-    means.
+    `as_now` updates the keys in an earlier plan, for doors that compare parts of plans themselves.
     """
     found: dict[str, Record] = {}
     for folder in runs:
@@ -94,9 +93,9 @@ def reusable_records(
 
 
 def carry_over(record: Record, plan: Plan, trial: Trial, run: RunFolder, *, scored: bool) -> Record:
-    """Return the record of an earlier run as the record of a trial of this plan, marked with the run it is from.
+    """Return an earlier record as the record of a trial of this plan, marked with its run.
 
-    `scored` keeps its scores; otherwise the answer is scored again.
+    With `scored`, its scores are kept; otherwise, the answer is scored again.
     """
     transcript = record.transcript
     if transcript is not None and CARRIED_OVER not in transcript.metadata:
@@ -107,13 +106,13 @@ def carry_over(record: Record, plan: Plan, trial: Trial, run: RunFolder, *, scor
 
 
 def count_finished(records: Iterable[Record], plan: Plan) -> int:
-    """Return how many of these records need neither another attempt nor another score."""
+    """Return how many of these records need no new attempt and no new score."""
     found = ((record, record.trial_in(plan)) for record in records)
     return sum(trial is not None and record.verdict.counts and not record.needs_score(trial) for record, trial in found)
 
 
 def start_run(plan: Plan, options: RunOptions, carried: Iterable[Record], **facts: Any) -> RunFolder:
-    """Make the folder of a run that starts with these records, and write the facts into its journal's beginning."""
+    """Make the folder of a run that starts with these records. The facts go into its journal."""
     folder = new_run_folder(options.results, plan.name)
     with RunJournal(folder, options.redactor()) as journal:
         journal.start(plan, jobs=options.jobs, **facts)
@@ -123,7 +122,7 @@ def start_run(plan: Plan, options: RunOptions, carried: Iterable[Record], **fact
 
 
 def delete_runs(runs: Sequence[RunFolder]) -> list[RunFolder]:
-    """Delete runs of earlier cycles. Return those that are kept because someone labelled or signed them."""
+    """Delete runs of earlier cycles. Return those that are kept because of labels or signatures."""
     kept = [run for run in runs if run.labels_file.exists() or run.signature_file.exists()]
     for run in runs:
         if run not in kept:

@@ -1,4 +1,4 @@
-"""RUN: run a plan, and yield each record once it can no longer be lost. A resumed run finds out what remains."""
+"""Run a plan, and yield each record once it is safely on disk. Find what is left of a run."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
@@ -44,14 +44,14 @@ async def run(
     registry: Registry | None = None,
     control: RunControl | None = None,
 ) -> AsyncIterator[Record]:
-    """Run the trials of a plan that are not finished, and yield each record once it is safely on disk.
+    """Run the unfinished trials of a plan, and yield each record once it is safely on disk.
 
-    Everything that the plan names is built and checked before the first trial. A plan with problems raises `PlanError`.
+    The whole plan is checked before the first trial. If it has problems, raise `PlanError`.
 
     Args:
         plan: the plan, or the result of `Registry.resolve`.
-        options: how to run it, and where the run is kept.
-        registry: the kinds of subjects and scorers; not used for a plan that is already resolved.
+        options: how to run the plan, and where to keep the run.
+        registry: the kinds of subjects and scorers; ignored if the plan is already resolved.
         control: lets the caller watch the run and stop it.
     """
     hide_our_memory()
@@ -78,10 +78,13 @@ async def run(
     folder = made_run_folder(options.folder) if options.folder else new_run_folder(options.results, plan.name)
     async with uploaded_beside(folder, options, control):
         with RunJournal(folder, redactor) as journal:
+            if (began := folder.beginning()) and not options.rescore_only:
+                resolved.refuse_changed_code(began.get("servers", {}))
             progress = read_progress(folder, plan, options)
             control.finished_before = progress.finished.count(1)
             control.decisions = None if options.rescore_only else progress.decisions(plan)
-            journal.start(plan, sandbox=control.sandbox, sandbox_wanted=options.sandbox, jobs=options.jobs)
+            facts = {"sandbox": control.sandbox, "sandbox_wanted": options.sandbox, "jobs": options.jobs}
+            journal.start(plan, made_here=True, **facts, servers=resolved.server_code())
             work = _Work(resolved, options, sandbox, control, journal, Budget(options, progress.spent))
             task = work.start(pending_jobs(plan, progress, folder, options))
             control.on_stop(work.cancel)
@@ -98,9 +101,9 @@ async def run(
 
 @asynccontextmanager
 async def uploaded_beside(folder: RunFolder, options: RunOptions, control: RunControl) -> AsyncIterator[None]:
-    """Upload the run while it is written, if its folder is the local copy of a run in an object store.
+    """Upload the run during the block, if its folder is the local copy of a run in an object store.
 
-    Raise StoreError, before the first trial, if the store cannot be written or another process writes the run.
+    Raise StoreError at once if the store is not writable or another process uses the run.
     """
     store = store_of(folder.path.parent.parent)
     if store is None:
@@ -115,7 +118,7 @@ async def uploaded_beside(folder: RunFolder, options: RunOptions, control: RunCo
         await asyncio.shield(entering)
         yield
     finally:
-        await asyncio.wait([entering])  # cancelled meanwhile: the lease must not stay taken
+        await asyncio.wait([entering])  # cancelled: wait, so that the lease can be released
         if entering.exception() is None:
             try:
                 await asyncio.to_thread(upload.__exit__)
@@ -125,7 +128,7 @@ async def uploaded_beside(folder: RunFolder, options: RunOptions, control: RunCo
 
 @dataclass(slots=True)
 class _Work:
-    """Open the resources, run the jobs, and close the resources, in one task."""
+    """Opens the resources, runs the jobs and closes the resources, in one task."""
 
     resolved: ResolvedPlan
     options: RunOptions
@@ -145,7 +148,7 @@ class _Work:
 
     @property
     def reason_to_end(self) -> str:
-        """Return the reason why no more trials were started, for the last line of the journal."""
+        """Return why no more trials were started, for the last line of the journal."""
         if self._decided:
             return "decided"
         if self._pool is not None and self._pool.limit_reached:
@@ -158,7 +161,7 @@ class _Work:
         return decisions is not None and decisions.decided == decisions.pairs
 
     def cancel(self) -> None:
-        """Cancel the opening of the resources, or the trials, once. Resources are still closed."""
+        """Cancel the trials, or the opening of resources, once. Resources are still closed."""
         if not self._cancelled and (task := self._trials or self._task):
             self._cancelled = True
             task.cancel()
@@ -202,7 +205,7 @@ class _Work:
 async def open_local(
     resolved: ResolvedPlan, options: RunOptions, sandbox: Callable[[], Sandbox], control: RunControl, budget: Budget
 ) -> AsyncIterator[TrialRunner]:
-    """Open the resources of a plan, and close them at the end, in the task that opened them."""
+    """Open the resources of a plan, and close them at the end in the same task."""
     traced = (OpenTelemetry(control.redact),) if options.trace else ()
     async with AsyncExitStack() as stack:
         on_demand = await stack.enter_async_context(SharedResources.on_demand())
@@ -213,24 +216,24 @@ async def open_local(
         yield TrialRunner(resolved, options, sandbox, resources, control)
 
 
-# --- what is left of a run ------------------------------------------------------------------------------------------
+# --- the rest of a run ------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
 class FinishedTrials:
-    """The finished trials and the spending of earlier processes of a run."""
+    """The finished trials of a run and its spending so far, read from its journal."""
 
     finished: bytearray  # 1 for each trial that is finished, by its index
-    attempted: dict[int, int] = field(default_factory=dict)  # trial -> place of its record, where only scoring is left
+    attempted: dict[int, int] = field(default_factory=dict)  # trial -> place of its record, if only scoring is left
     spent: Usage = NO_USAGE
     spent_on: dict[str, Usage] = field(default_factory=dict)  # attempt key -> spending on an unfinished trial
-    damaged: int = 0  # lines that are left out
+    damaged: int = 0  # unreadable lines of the journal
     rounds: dict[int, Round] = field(default_factory=dict)  # trial -> result, in a run that ends when it is decided
 
     def decisions(self, plan: Plan) -> PairDecisions | None:
-        """Return the comparisons so far of a run that ends when it is decided; None for others.
+        """Return the comparisons so far of a run that can end early; None for other runs.
 
-        While a pair is open, its lost trials are left out, because they are tried again.
+        Lost trials of undecided pairs are left out, because they will be tried again.
         """
         if not plan.ends_when_decided:
             return None
@@ -244,9 +247,9 @@ class FinishedTrials:
 
 
 def read_progress(folder: RunFolder, plan: Plan, options: RunOptions) -> FinishedTrials:
-    """Read the journal once, in constant memory unless the run ends when it is decided.
+    """Read the journal once. Memory is constant, except for runs that can end early.
 
-    A record of an edited case or subject does not belong to the plan, and is ignored.
+    Records of edited cases or subjects are ignored.
     """
     progress = FinishedTrials(bytearray(plan.size))
     for place, entry in folder.entries_with_places():
@@ -276,7 +279,7 @@ def read_progress(folder: RunFolder, plan: Plan, options: RunOptions) -> Finishe
 
 
 def trials_left(plan: Plan, progress: FinishedTrials) -> int:
-    """Return how many trials are unfinished and, in a run that ends when it is decided, still needed."""
+    """Return how many trials are unfinished, without those that early stopping skips."""
     decisions = progress.decisions(plan)
     if decisions is None:
         return plan.size - progress.finished.count(1)
@@ -285,7 +288,7 @@ def trials_left(plan: Plan, progress: FinishedTrials) -> int:
 
 
 def pending_jobs(plan: Plan, progress: FinishedTrials, folder: RunFolder, options: RunOptions) -> Iterator[Job]:
-    """Yield a job for each unfinished trial: in the plan's order, or case by case in random order until decided."""
+    """Yield a job for each unfinished trial. Early stopping uses a random order of cases."""
     order: Iterable[int] = range(plan.size)
     if plan.ends_when_decided:
         places = {case.id: place for place, case in enumerate(plan.cases)}

@@ -1,6 +1,6 @@
-"""Keep a run within its limits, and stop it.
+"""Keep a run within its limits, and stop it on request.
 
-Draining lets trials in flight finish, stopping cancels them. Both leave a run that can be resumed.
+Draining lets running trials finish; stopping cancels them. Either way, the run can be resumed.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Budget:
-    """Compare the spending of a run, including that of earlier processes, with its limits."""
+    """Compares the spending of a run, including that of earlier processes, with its limits."""
 
     options: RunOptions
     spent: Usage = NO_USAGE
@@ -34,10 +34,12 @@ class Budget:
     def add(self, usage: Usage) -> None:
         """Count usage against the limits."""
         self.spent += usage
-        self.unpriced = self.unpriced or (usage.cost is None and bool(usage.requests or usage.tokens))
+        self.unpriced = (
+            self.unpriced or usage.unpriced > 0 or (usage.cost is None and bool(usage.requests or usage.tokens))
+        )
 
     def exceeded(self) -> str | None:
-        """Return a sentence about the limit that has been reached; None if there is none."""
+        """Return a sentence about the limit that was reached, or None."""
         options, spent = self.options, self.spent
         if options.max_cost is not None and spent.cost is not None and spent.cost >= options.max_cost:
             return f"max_cost ${options.max_cost:g} is reached: ${spent.cost:g} spent"
@@ -50,7 +52,7 @@ class Budget:
         return None
 
     def fits(self, more: Usage) -> bool:
-        """Return True if this much more usage stays within the limits. Unknown costs never fit a cost limit."""
+        """Return True if this usage is within the limits. Unknown costs exceed any cost limit."""
         options, spent = self.options, self.spent
         if options.max_cost is not None and (more.cost is None or (spent.cost or 0.0) + more.cost > options.max_cost):
             return False
@@ -58,11 +60,10 @@ class Budget:
 
 
 class SharedBudget(Budget):
-    """A budget shared by threads and, if they are given one file, by processes.
+    """A budget that threads share and, with a file, processes too.
 
-    Each process appends its spending to the file, and reads there the spending of the others. The file is opened once,
-    so that nothing is lost if someone deletes it from the folder of temporary files. Raise InfraError if it cannot be
-    opened.
+    Each process appends its spending to the file, and reads the spending of the others from it. The
+    file stays open, so that deleting it loses nothing. If it cannot be opened, raise InfraError.
     """
 
     def __init__(self, options: RunOptions, ledger: Path | None = None) -> None:
@@ -71,15 +72,12 @@ class SharedBudget(Budget):
         with os_errors_explained(
             f"{ledger}, in which workers of xdist count their spending,", "opened", kind=InfraError
         ):
-            # It is closed with the process: a worker has only one session.
+            # Closed when the process ends, since a worker has only one session.
             self._ledger = None if ledger is None else os.open(ledger, os.O_RDWR | os.O_APPEND)
         self._read_to = 0
 
     def add(self, usage: Usage) -> None:
-        """Count spending.
-
-        With a file, spending is only written there; `exceeded` reads it together with that of other processes.
-        """
+        """Count spending. With a file, append it: `exceeded` reads the total of all processes."""
         if self._ledger is not None:
             os.write(self._ledger, usage.model_dump_json(exclude_defaults=True).encode() + b"\n")
             return
@@ -87,7 +85,7 @@ class SharedBudget(Budget):
             super().add(usage)
 
     def exceeded(self) -> str | None:
-        """Return the limit that all processes together have reached; None if there is none."""
+        """Return the limit that all processes together have reached, or None."""
         if self._ledger is not None:
             with self._lock:
                 while whole := os.pread(self._ledger, 1 << 16, self._read_to).rpartition(b"\n")[0]:
@@ -101,25 +99,25 @@ _SHORT_SECONDS = 2.0
 
 
 class RunControl:
-    """Let the caller of a run watch and stop it.
+    """Lets the caller of a run watch and stop it.
 
     Attributes:
         draining: no further trials are started.
-        stopped: trials in flight have been cancelled too.
-        finished_before: trials that were finished when the run was resumed.
-        sandbox: the name of the sandbox that commands run in; None if the plan needs none.
-        guarantees: the limits that the kernel of this machine enforces in that sandbox.
-        in_flight: subject and case of each running trial, by the trial's index in the plan.
-        delays: the present waits of running trials, by the trial's index in the plan.
-        cut_off: subjects of trials that were cancelled after they had to wait, and the reason of the last wait.
+        stopped: running trials have been cancelled too.
+        finished_before: trials that had finished when the run was resumed.
+        sandbox: the name of the sandbox for commands; None if the plan needs none.
+        guarantees: the limits that this machine's kernel enforces in that sandbox.
+        in_flight: subject and case of each running trial, by its index in the plan.
+        delays: the current waits of running trials, by their index in the plan.
+        cut_off: subjects of trials that were cancelled after waiting, and why they waited last.
         on_delay: called with the subject of a trial when it begins to wait.
-        refused: subjects whose provider refuses every call, and the reason; none of their trials is started.
+        refused: subjects whose provider refuses every call, and why; their trials do not start.
         redact: removes secrets from texts that are shown during the run; `run` sets it.
         left_out: Ray nodes that joined during the run and cannot run its trials, and why.
         left_behind: folders of trials that could not be removed, and why.
-        upload_problem: why the object store does not have all of the run at its end; None if it has.
+        upload_problem: why the object store does not have the whole run; None if it has.
         taken_over: True if another process has taken over the run in the object store.
-        decisions: the comparisons so far, of a run that ends when they are decided; None for other runs.
+        decisions: the comparisons so far in a run that can end early; None for other runs.
     """
 
     def __init__(self) -> None:
@@ -144,18 +142,18 @@ class RunControl:
         self._last_waits: dict[int, str] = {}  # by the trial's index in the plan
 
     def on_stop(self, cancel: Callable[[], object]) -> None:
-        """Register the callback that cancels the trials in flight. It is called at once if `stop` was called before."""
+        """Register a callback that cancels running trials. If already stopped, call it now."""
         self._cancel = cancel
         if self.stopped:
             cancel()
 
     def drain(self) -> None:
-        """Start no further trials."""
+        """Start no more trials."""
         self.draining = True
         self._changed.set()
 
     def stop(self) -> None:
-        """Start no further trials, and cancel those in flight."""
+        """Start no more trials, and cancel the running trials."""
         self.stopped = True
         self.drain()
         waited = {trial: reason for trial, reason in self._last_waits.items() if trial in self.in_flight}
@@ -164,14 +162,13 @@ class RunControl:
             self._cancel()
 
     def interrupt(self) -> None:
-        """Drain on the first call and stop on the second, as Ctrl-C does."""
+        """Drain on the first call and stop on the second, as for Ctrl-C."""
         self.stop() if self.draining else self.drain()
 
     async def wait(self, trial: int, delay: Delay) -> bool:
-        """Let a trial wait before its next try, and show the wait.
+        """Let a trial wait before its next try, and show the delay.
 
-        While the run is draining, only short waits are made, so that the trials in flight finish soon. Return False if
-        the wait was cut short.
+        Return False if the wait was cut short, as long waits are while the run is draining.
         """
         self.begin_wait(trial, delay)
         try:
@@ -188,7 +185,7 @@ class RunControl:
 
     def begin_wait(self, trial: int, delay: Delay) -> None:
         """Show that a trial is waiting."""
-        delay = replace(delay, reason=self.redact(delay.reason))  # providers repeat keys in their errors
+        delay = replace(delay, reason=self.redact(delay.reason))  # errors of providers may contain keys
         self.delays[trial] = delay
         self._last_waits[trial] = delay.reason
         if self.on_delay is not None and trial in self.in_flight:
@@ -199,5 +196,5 @@ class RunControl:
         self.delays.pop(trial, None)
 
     async def until_draining(self) -> None:
-        """Wait until no further trials may start."""
+        """Wait until the run starts no more trials."""
         await self._changed.wait()

@@ -1,4 +1,4 @@
-"""Write the events of a run to its folder, and report when they can no longer be lost."""
+"""Write the events of a run to its folder, and report when they are safely on disk."""
 
 import asyncio
 import time
@@ -14,15 +14,15 @@ from bakeoff.storage.redaction import Redactor
 from bakeoff.storage.run_folder import RunFolder
 
 _GATHER_SECONDS = 0.005  # finished records wait this long for others, so that they share an fsync
-_MAX_UNCOMMITTED = 1024  # records
-_MAX_UNREAD = 4 * _MAX_UNCOMMITTED  # durable records
-_FLUSH_RECORDS, _FLUSH_SECONDS = 64, 1.0  # the most that `append` leaves unwritten
+_MAX_UNCOMMITTED = 1024  # queued records
+_MAX_UNREAD = 4 * _MAX_UNCOMMITTED  # records on disk that the reader has not taken
+_FLUSH_RECORDS, _FLUSH_SECONDS = 64, 1.0  # `append` writes at the latest after these
 
 
 class RunJournal(AbstractContextManager["RunJournal"]):
-    """Write the plan and the journal of one run, under a lock that keeps out every other process.
+    """Writes the plan and the journal of a run, under a lock that keeps other processes out.
 
-    A run awaits `commit` for each record and reads `records`. A program without an event loop calls `append`.
+    A run awaits `commit` for each record and reads `records`. Without an event loop, use `append`.
     """
 
     def __init__(self, folder: RunFolder, redactor: Redactor) -> None:
@@ -41,12 +41,12 @@ class RunJournal(AbstractContextManager["RunJournal"]):
         self._writer.close()
 
     def start(self, plan: Plan, *, made_here: bool = True, **facts: Any) -> None:
-        """Write the plan, and a line that identifies this process, with these facts; `time` is now unless given."""
+        """Write the plan, and a line about this process with these facts and the time."""
         self._folder.write_plan(plan, self._redactor, made_here=made_here)
         self._writer.append("start", **{"bakeoff": __version__, "time": time.time(), **facts})
 
     def end(self, reason: str, **facts: Any) -> None:
-        """Write a line with the reason why the process ended its work, and these facts; `time` is now unless given."""
+        """Write a line with the reason why the process ended its work, the facts and the time."""
         self._writer.append("end", **{"reason": reason, "time": time.time(), **facts})
 
     def add_usage(self, attempt_key: str, usage: Usage, total: Usage) -> None:
@@ -60,7 +60,7 @@ class RunJournal(AbstractContextManager["RunJournal"]):
         self._to_commit.set()
 
     def append(self, record: Record) -> None:
-        """Queue a record, and write the queue from time to time. If the process is killed, the queue is lost."""
+        """Queue a record for the next write. Killing the process loses queued records."""
         self._writer.append_record(record)
         self._unflushed += 1
         now = time.monotonic()
@@ -69,7 +69,7 @@ class RunJournal(AbstractContextManager["RunJournal"]):
             self._unflushed, self._flushed_at = 0, now
 
     async def commit(self, record: Record) -> None:
-        """Queue a record for `records`. Return when there is room for another one."""
+        """Queue a record for `records`. Return when there is room for another record."""
         self._writer.append_record(record)
         self._uncommitted.append(record)
         self._to_commit.set()
@@ -78,9 +78,9 @@ class RunJournal(AbstractContextManager["RunJournal"]):
             await self._room.wait()
 
     async def records(self, work: asyncio.Task[None]) -> AsyncIterator[Record]:
-        """Yield each committed record after its fsync, until the work is over.
+        """Yield each committed record after its fsync, until the work has ended.
 
-        A slow reader does not stop the commits, as long as they are not too far ahead of it.
+        Commits wait for a slow reader only if they are far ahead.
         """
         work.add_done_callback(lambda _: self._to_commit.set())
         committing = asyncio.create_task(self._commit_until_done(work))
@@ -107,7 +107,7 @@ class RunJournal(AbstractContextManager["RunJournal"]):
             over = work.done()
             self._to_commit.clear()
             fresh, self._uncommitted = self._uncommitted, []
-            self._room.set()  # trials go on while this batch is written
+            self._room.set()  # trials continue while this batch is written
             await self._writer.commit()
             self._durable += fresh
             self._to_read.set()

@@ -1,8 +1,8 @@
-"""RUN, one trial: workspace → the subject attempts → scorers score → Record.
+"""Run one trial: prepare a workspace, let the subject attempt, score, and return a Record.
 
-`TrialRunner.run` makes a `Record` of a `Job`. It runs each of the three steps in a `phase`, where every error becomes a
-`Failure` with a kind: this is the only place that decides whose failure an error is. A `UsageTally` counts what the
-trial spends and tells the run at once, so that budgets hold while trials run side by side.
+`TrialRunner.run` makes a `Record` of a `Job`. Each of the three steps runs in a `phase`, the only
+place that turns an error into a `Failure` with a kind. A `UsageTally` counts the spending of the
+trial and reports it at once, so that budgets hold with parallel trials.
 """
 
 import asyncio
@@ -25,9 +25,10 @@ from bakeoff.engine.registry import ResolvedPlan, needs_of, no_tools
 from bakeoff.engine.run_control import RunControl
 from bakeoff.errors import BudgetError, GraderError, InfraError, SubjectError, SubjectTimeout, TrialError
 from bakeoff.options import RunOptions
-from bakeoff.plan import Case, Trial
+from bakeoff.plan import Case, ScorerSpec, Trial
 from bakeoff.protocols import SCORING, Sandbox, ScoreInput, Scorer, Subject, Task, Tool, Workspace
-from bakeoff.record import NO_USAGE, Failure, Phase, Record, Score, Transcript, Usage
+from bakeoff.record import NO_USAGE, TRANSFORMED, Failure, Phase, Record, Score, Transcript, Usage
+from bakeoff.verdict import reaches
 
 Result = TypeVar("Result")
 FailureKind = Literal["subject", "timeout", "budget", "infra", "grader"]
@@ -39,8 +40,8 @@ _KINDS: Mapping[type[TrialError], FailureKind] = {
     BudgetError: "budget",
     GraderError: "grader",
 }
-_CLEANUP_SECONDS = 600.0  # removing a folder that was made to resist may take this long
-_DETAIL = 4000  # characters kept of a traceback: its end names the error
+_CLEANUP_SECONDS = 600.0  # a subject can make its folder slow to remove
+_DETAIL = 4000  # last characters of a traceback that are kept
 
 _WAITING: ContextVar["asyncio.Task[Any] | None"] = ContextVar("_WAITING", default=None)
 """The task that waits for the one in which a trial runs; see `apart`."""
@@ -48,16 +49,16 @@ _WAITING: ContextVar["asyncio.Task[Any] | None"] = ContextVar("_WAITING", defaul
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One trial to run. With `prior`, it only has to be scored."""
+    """One trial to run. With a `prior` record, only scoring is left."""
 
     trial: Trial
     prior: Record | None = None
-    spent: Usage = NO_USAGE  # on this trial, by earlier processes
+    spent: Usage = NO_USAGE  # by earlier processes on this trial
 
 
 @dataclass(slots=True)
 class UsageTally:
-    """The usage of one trial, which is reported to the run as it arrives."""
+    """Counts the usage of one trial, and reports it to the run as it arrives."""
 
     tell: Callable[[Usage], None]
     spent: Usage = NO_USAGE
@@ -65,36 +66,36 @@ class UsageTally:
     judging: Usage = NO_USAGE
 
     def add(self, usage: Usage, *, judging: bool = False) -> None:
-        """Count usage that is paid for now. `judging` says that a scorer used it."""
+        """Count usage that is paid for now. Set `judging` for the usage of a scorer."""
         self.count(usage, judging=judging)
         self.tell(usage)
 
     def count(self, usage: Usage, *, judging: bool = False) -> None:
-        """Count usage that a recording paid for earlier: it is part of the record, but not of the budget."""
+        """Count usage that a recording paid for, which is not charged to the budget."""
         self.spent += usage
         self.this_try += usage
         if judging:
             self.judging += usage
 
     def settle(self, usage: Usage) -> None:
-        """Add the part of a try's total usage that was not reported while it ran."""
+        """Add the part of the total usage of a try that was not reported during the try."""
         told = self.this_try
         if usage == told:
             return
-        # Never negative: reported usage has been spent, whatever a transcript says.
+        # Never negative: reported usage counts, even if the transcript reports less.
         names = [name for name in Usage.model_fields if name != "cost"]
         counts = {name: max(0, getattr(usage, name) - getattr(told, name)) for name in names}
         told_cost = told.cost or 0.0
         cost = usage.cost - told_cost if usage.cost is not None and usage.cost > told_cost else None
         untold = Usage(**counts, cost=cost)
         if untold != NO_USAGE:
-            with suppress(BudgetError):  # the answer is there and paid for: only the next trial is stopped
+            with suppress(BudgetError):  # this answer is paid for; the limit stops the next trial
                 self.add(untold)
 
 
 @dataclass(slots=True)
 class AttemptResult:
-    """The results of one try so far. A phase that was not reached is None; `started` is in seconds since 1970."""
+    """The results of a try so far; None for phases not reached. `started` is a Unix time."""
 
     started: float = field(default_factory=time.time)
     prepare: Phase | None = None
@@ -112,22 +113,22 @@ _TRIED = ("started", "prepare", "attempt", "transcript", "artefacts", "refused",
 
 @dataclass(frozen=True, slots=True)
 class TrialRunner:
-    """Runs jobs. It holds only what all trials of a run share."""
+    """Runs jobs. It holds only data that all trials of a run share."""
 
     resolved: ResolvedPlan
     options: RunOptions
-    sandbox: Callable[[], Sandbox]  # called for the first workspace
+    sandbox: Callable[[], Sandbox]  # called when the first workspace is made
     resources: Mapping[str, Any]
     control: RunControl
 
     async def run(self, job: Job, spend: Callable[[Usage], None]) -> Record:
-        """Run one trial and return its record. Infra failures are retried according to the options.
+        """Run one trial, with retries after infra failures, and return its record.
 
-        Call it inside `apart`: otherwise a request to cancel it would be taken for one by the trial itself.
+        Call it inside `apart`, which tells apart cancellations by the caller and by the trial.
 
         Args:
             job: the trial.
-            spend: counts usage as it arrives, and raises BudgetError when a limit is reached.
+            spend: counts usage as it arrives, and raises BudgetError at a limit.
         """
         trial = job.trial
         tracing: Tracing = self.resources.get(TRACING, OFF)
@@ -143,7 +144,7 @@ class TrialRunner:
                 self.note_refusal(record)
                 if tracing is not OFF:
                     span.note({"bakeoff.verdict": record.verdict, "bakeoff.tries": record.tries})
-                    for score in record.scores:  # without the reasons, which quote answers
+                    for score in record.scores:  # without reasons, which quote answers
                         about = {
                             "gen_ai.evaluation.name": score.name,
                             "gen_ai.evaluation.score.value": score.value,
@@ -157,19 +158,19 @@ class TrialRunner:
             del self.control.in_flight[trial.index]
 
     def note_refusal(self, record: Record) -> None:
-        """Mark a subject whose provider refuses it, for example for a wrong key, so that no further trial starts."""
+        """If the provider refuses the subject, perhaps for a wrong key, skip its trials."""
         failure = record.attempt.failure if record.attempt else None
         if failure is not None and failure.stops_subject:
             self.control.refused.setdefault(record.subject, self.control.redact(failure.message))
 
     def not_started(self, job: Job, reason: str, kind: Literal["budget", "infra"] = "budget") -> Record:
-        """Return the record of a trial that did not start because of a limit of the run or a provider's refusal."""
+        """Return the record of a trial that a limit or a provider's refusal has prevented."""
         return self.lost(
             job, Failure(kind=kind, type="BudgetError" if kind == "budget" else "NotStarted", message=reason)
         )
 
     def lost(self, job: Job, failure: Failure) -> Record:
-        """Return the record of a trial without an attempt, for a reason that is not the subject's."""
+        """Return a record without an attempt, for a failure that the subject did not cause."""
         return self._record(job, AttemptResult(attempt=Phase(seconds=0.0, failure=failure)), tries=0, spent=job.spent)
 
     def _record(self, job: Job, tried: AttemptResult, **fields: Any) -> Record:
@@ -177,6 +178,7 @@ class TrialRunner:
         return Record(
             **trial.identity,
             bound=trial.subject.name in self.resolved.bound,
+            unjudged=not self.resolved.scorers_of(trial),
             threshold=self.resolved.plan.threshold_of(trial.case),
             **{name: getattr(tried, name) for name in _TRIED},
             **fields,
@@ -194,13 +196,13 @@ class TrialRunner:
                 return record
             if tries > self.options.retries or self.control.draining:
                 return record
-            # Doubled each time, jittered, and at least as long as the other side asked for.
+            # Doubled each time, jittered, and at least as long as the provider asks.
             wait: float = self.options.backoff_seconds * 2 ** (tries - 1) * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
             wait = min(self.options.longest_backoff_seconds, max(wait, failure.retry_after or 0.0))
             if not await self.control.wait(job.trial.index, Delay(failure.message, wait, wait)):
                 return record
             if record.attempted:
-                job = replace(job, prior=record)  # only a scorer broke: the attempt is not paid for again
+                job = replace(job, prior=record)  # only a scorer broke, so keep the paid attempt
 
     async def _try_once(self, job: Job, tally: UsageTally, tries: int) -> Record:
         if job.prior is None:
@@ -224,7 +226,7 @@ class TrialRunner:
             tried.tools = self.resolved.tools(trial.case, self.resources)
             return bound.bind(trial.case) if bound else self.resolved.subjects[trial.subject.name]
 
-        if bound is not None or self.resolved.tools is not no_tools:  # made for this one case, which may fail
+        if bound is not None or self.resolved.tools is not no_tools:  # may fail, because it is made for this case
             subject, tried.prepare = await phase(make, Clock(trial.case.limits.prepare_seconds), "infra", "infra")
         if subject is None:
             return
@@ -248,7 +250,7 @@ class TrialRunner:
         finally:
             _, closing = await phase(stack.aclose, Clock(_CLEANUP_SECONDS), "infra", "infra")
             if closing.failure is not None and workspace is not None:
-                tried.workspace = str(workspace.folder)  # the folder is still there; the answer is kept all the same
+                tried.workspace = str(workspace.folder)  # keep the answer, although the folder remains
 
     async def _attempt(self, subject: Subject, task: Task, tried: AttemptResult, case: Case) -> None:
         kept: list[Transcript | None] = []
@@ -279,7 +281,7 @@ class TrialRunner:
         workspace: Workspace | None = None,
         judging: Clock | None = None,
     ) -> Task:
-        """Return the task of an attempt or, with the clock of a scorer (`judging`), that of a judge."""
+        """Return the task of an attempt or, given the clock of a scorer, the task of a judge."""
         return Task(
             prompt=trial.case.prompt,
             case_id=trial.case.id,
@@ -325,11 +327,14 @@ class TrialRunner:
         started = time.perf_counter()
         scores: list[Score] = []
         remarks: list[str] = []
-        for name, scorer in self.resolved.of_cases.get(case.id, self.resolved.scorers).items():
+        for name, scorer in self.resolved.scorers_of(trial).items():
             clock, shown = self._clock(trial, case.limits.score_seconds), given
-            if getattr(scorer, "may_ask", hasattr(type(scorer), "needs")):  # only such a scorer asks a model
+            if getattr(scorer, "may_ask", hasattr(type(scorer), "needs")):  # only these scorers ask a model
                 shown = replace(given, asking=self._task(trial, tally, tried, judging=clock))
-            scored, outcome = await phase(partial(_score_with, name, scorer, shown), clock, "grader", "grader")
+            spec = self.resolved.rules.get(id(scorer))
+            if spec is not None and trial.subject.kind == "oracle":  # it gives what transforms make of an answer
+                spec = spec.model_copy(update={"transform": ()})
+            scored, outcome = await phase(partial(_score_with, name, scorer, shown, spec), clock, "grader", "grader")
             remarks += (f"scorer {name!r}: {remark}" for remark in outcome.remarks)
             score = scored or Score(name=name, failure=outcome.failure)
             unique = free_name(score.name, {other.name for other in scores}, "{}-{}")
@@ -354,7 +359,11 @@ async def _attempted(subject: Subject, task: Task) -> Transcript:
     return transcript.model_copy(update={"metadata": {**transcript.metadata, SPANS: collected.told()}})
 
 
-async def _score_with(name: str, scorer: Scorer, given: ScoreInput) -> Score:
+async def _score_with(name: str, scorer: Scorer, given: ScoreInput, spec: ScorerSpec | None) -> Score:
+    if spec is not None and spec.transform:
+        from bakeoff.scorers.transforms import transformed  # most plans have none
+
+        given = await transformed(given, spec.transform)
     before = SCORING.set((given, asyncio.get_running_loop()))
     try:
         scored = await call(scorer, given)
@@ -362,11 +371,21 @@ async def _score_with(name: str, scorer: Scorer, given: ScoreInput) -> Score:
         SCORING.reset(before)
     if isinstance(scored, Score) and scored.name.strip() and getattr(scorer, "keeps_names", False):
         return scored
-    return as_score(name, scored)
+    return as_score(name, scored) if spec is None else _by_rules(as_score(name, scored), spec, given)
+
+
+def _by_rules(score: Score, spec: ScorerSpec, given: ScoreInput) -> Score:
+    """Return the score as its spec counts it, with the answer that a transform made."""
+    value, noted = score.value, {TRANSFORMED: given.output} if spec.transform else {}
+    if value is not None and spec.threshold is not None:
+        value = float(reaches(value, spec.threshold))
+    if value is not None and spec.negated:
+        value = 1 - value
+    return score.model_copy(update={"value": value, "weight": spec.weight, "metadata": {**score.metadata, **noted}})
 
 
 def as_score(name: str, scored: Any) -> Score:
-    """Return a scorer's result as a `Score` of that name. Raise GraderError for any other result."""
+    """Return a scorer's result as a `Score` of that name, or raise GraderError."""
     if isinstance(scored, Score):
         return scored if scored.name == name else scored.model_copy(update={"name": name})
     if scored is None:
@@ -379,7 +398,7 @@ def as_score(name: str, scored: Any) -> Score:
 
 
 def _is_number(scored: Any) -> bool:
-    """Return True if a value is a real number: also a `Decimal`, a `Fraction` or a scalar of numpy."""
+    """Return True for a real number, including `Decimal`, `Fraction` and numpy scalars."""
     if isinstance(scored, bool | int | float):
         return True
     if isinstance(scored, numbers.Number):
@@ -388,7 +407,7 @@ def _is_number(scored: Any) -> bool:
 
 
 def _counted_as_zero(score: Score) -> Score:
-    """Return 0 for a missing score, for cases with the rule `null_as_zero`. A scorer that failed stays failed."""
+    """Return 0 for a missing score, but keep the failure of a scorer. Used with `null_as_zero`."""
     if score.value is not None or score.failure is not None:
         return score
     told = "" if score.reason in ("", "unscored") else f": {score.reason}"
@@ -396,9 +415,9 @@ def _counted_as_zero(score: Score) -> Score:
 
 
 async def apart(work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
-    """Run trials in a task of their own.
+    """Run trials in a separate task.
 
-    Cancelling the caller cancels this task too; a cancellation by the trials affects only this task.
+    Cancelling the caller also cancels this task. A cancellation by the trials ends only this task.
     """
     waiting = asyncio.current_task()
 
@@ -412,16 +431,16 @@ async def apart(work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
 async def phase(
     step: Callable[[], Coroutine[Any, Any, Result]], clock: Clock, error_kind: FailureKind, late_kind: FailureKind
 ) -> tuple[Result | None, Phase]:
-    """Run one phase within its time limit. This is the trial boundary: every error inside becomes data here.
+    """Run one phase within its time limit, and turn every error inside into data.
 
-    A request to cancel the trial is made to the task that waits for this one (see `apart`). The step may cancel this
-    task: before Python 3.13, a `TaskGroup` that fails does so and leaves the request behind.
+    A trial is cancelled through the task that waits for this one (see `apart`). The step itself may
+    cancel this task: before Python 3.13, a failing `TaskGroup` leaves such a request behind.
 
     Args:
         step: makes the coroutine to run.
         clock: its time limit.
-        error_kind: the kind of a failure by an error of unknown origin.
-        late_kind: the kind of a failure by running out of time.
+        error_kind: the kind of failure for an error of unknown origin.
+        late_kind: the kind of failure when the time runs out.
     """
     started = time.perf_counter()
     waiting = _WAITING.get()
@@ -437,11 +456,11 @@ async def phase(
     if task is not None and task.cancelling():
         while task.cancelling():
             task.uncancel()
-        with suppress(asyncio.CancelledError):  # of a request that the task has not noticed yet
+        with suppress(asyncio.CancelledError):  # from a request that the task has not noticed yet
             await asyncio.sleep(0)
     if waiting and waiting.cancelling() > cancellations:
-        raise asyncio.CancelledError  # requested from outside, even if the step swallowed it
-    if clock.expired:  # even if the step swallowed its cancellation and returned a result
+        raise asyncio.CancelledError  # requested by the caller, even if the step ignored it
+    if clock.expired:  # even if the step ignored its cancellation and returned
         result = None
         failure = Failure(kind=late_kind, type="TimeoutError", message=f"not finished after {clock.seconds:g} s")
     seconds, remarks = time.perf_counter() - started, tuple(clock.remarks)
@@ -450,7 +469,7 @@ async def phase(
 
 def _failure(error: BaseException, unknown: FailureKind) -> Failure:
     known = next((kind for base, kind in _KINDS.items() if isinstance(error, base)), None)
-    told = traceback.TracebackException.from_exception(error)  # unlike `str`, survives errors that cannot be printed
+    told = traceback.TracebackException.from_exception(error)  # unlike `str`, works for errors that cannot be printed
     return Failure(
         kind=known or unknown,
         type=type(error).__name__,

@@ -1,4 +1,4 @@
-"""List everything that a plan runs or contacts, so that a person can decide whether to trust it."""
+"""List everything that a plan runs or contacts, so that the user can decide whether to trust it."""
 
 import re
 import shlex
@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from bakeoff._kernel.text import count_of
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 
-# These run nothing that the plan names, and reach nothing but this process, unless an option names a function.
+# These kinds run and contact nothing outside this process, unless an option names a function.
 _HARMLESS = frozenset(
     {"nop", "oracle", "cheat", "scripted"}
     | {"checks", "contains", "cost", "exact", "json", "latency", "regex", "spans", "structured", "tool_calls"}
@@ -31,17 +31,19 @@ _SHOWN_ELSEWHERE = ("command", "argv", "args", "install")  # as one command; `in
 
 
 def what_runs(plan: Plan) -> list[str]:
-    """Return, once each, the commands, functions, addresses, models and secrets that running a plan would use."""
+    """Return the commands, functions, addresses, models and secrets that a run would use."""
     specs: list[SubjectSpec | ScorerSpec] = [*plan.subjects, *plan.every_scorer]
     return list(dict.fromkeys(chain(*map(_of_spec, specs), _named(plan.settings), _of_cases(plan.cases))))
 
 
 def _of_spec(spec: SubjectSpec | ScorerSpec) -> Iterator[str]:
     quiet = spec.kind in _HARMLESS
-    answers = ("answers", "default", "file") if spec.kind == "scripted" else ()  # data, which may look like anything
+    answers = ("answers", "default", "file") if spec.kind == "scripted" else ()  # data that may look like commands
     for line in _named({name: value for name, value in spec.options.items() if name not in answers}, anywhere=True):
         quiet = True
         yield line
+    if isinstance(spec, ScorerSpec):
+        yield from (f"code in {language}" for step in spec.transform if isinstance(step, dict) for language in step)
     if spec.kind == "scripted" and isinstance(file := spec.options.get("file"), str):
         yield f"your file: {file}"
     if not quiet:
@@ -61,7 +63,7 @@ def _of_cases(cases: tuple[Case, ...]) -> Iterator[str]:
 
 
 def _named(value: JsonValue | Mapping[str, JsonValue], *, anywhere: bool = False) -> Iterator[str]:
-    """Yield the commands, functions and files in options, at any depth. With `anywhere`, look at every text."""
+    """Yield the commands, functions and files in options. With `anywhere`, check every text."""
     if isinstance(value, Mapping):
         yield from _command_in(value)
         for name, inner in value.items():
@@ -87,7 +89,7 @@ def _named_in_text(text: str, *, anywhere: bool) -> Iterator[str]:
 
 
 def _command_in(options: Mapping[str, JsonValue]) -> Iterator[str]:
-    """Yield the command in options, with the variables that are set for it."""
+    """Yield the command in options, together with its variables."""
     command = options.get("command") or options.get("argv")
     if not command or not isinstance(command, str | list):
         return

@@ -1,7 +1,7 @@
-"""Find the files that a program depends on: the modules that it imports, and the files that these read.
+"""Find the files that a program depends on: the modules that it imports, and their data files.
 
-Where the source does not show it, more files are assumed. Data files belong to the module that reads them, as if they
-were a part of its source: Python reports each file that it opens to an audit hook.
+If the source leaves it open, more files are assumed. A data file counts as part of the module that
+reads it. An audit hook of Python reports each file that is opened.
 """
 # ruff: noqa: PTH100, PTH120, PTH206 - called for every file that is opened
 
@@ -32,12 +32,12 @@ _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 
 
 def code_digest(source: str, suites: Container[str | None]) -> str:
-    """Return a hash of the code of a file without the `data` of its suites: each row is compared separately.
+    """Return a hash of a file's code without the `data` of its suites, whose rows count singly.
 
-    `suites` has the names of the functions that are called with data.
+    `suites` names the functions that are called with data.
 
-    Lists and tables that only this data uses are left out too. Raise SyntaxError or ValueError for text that is not
-    Python.
+    Lists and tables that only this data uses are left out too. If the text is not Python, raise
+    SyntaxError or ValueError.
     """
     tree = ast.parse(source)
     for node in ast.walk(tree):
@@ -63,9 +63,9 @@ def used_by(
     """Return the files that each user depends on, and all files to watch.
 
     Args:
-        imports: The files that each user, itself a file, imports, directly or not.
-        reads: The modules that read each data file, `ROWS` or `ANYTHING`. All users depend on a file whose reader is
-            unknown.
+        imports: For each user, which is a file, the files that it imports, directly or not.
+        reads: For each data file, the modules that read it, `ROWS` or `ANYTHING`. If no reader
+            is known, all users depend on the file.
     """
     sources = {user: {user, *files} for user, files in imports.items()}
     known = set[str]().union(*sources.values())
@@ -80,7 +80,7 @@ def used_by(
 
 @cache
 def _imports(path: str) -> frozenset[tuple[int, str]]:
-    """Return the names that a file imports, with their number of leading dots, and `ANYTHING` if it may load more."""
+    """Return the imported names with their leading dots, and `ANYTHING` if there may be more."""
     found: set[tuple[int, str]] = set()
     try:
         tree = ast.parse(Path(path).read_bytes())
@@ -100,7 +100,7 @@ def _imports(path: str) -> frozenset[tuple[int, str]]:
 
 
 def own_modules(is_ours: Callable[[str], bool]) -> dict[str, str]:
-    """Return, by module name, the loaded files that belong to the project (`is_ours`) or are developed elsewhere."""
+    """Return loaded files by module name: those of the project and of editable installs."""
     files = ((name, getattr(module, "__file__", None)) for name, module in list(sys.modules.items()))
     return {
         name: file
@@ -111,11 +111,11 @@ def own_modules(is_ours: Callable[[str], bool]) -> dict[str, str]:
 
 
 def imported_files(path: str, loaded: Mapping[str, str]) -> set[str]:
-    """Return the files that a file imports, directly or through others; with `ANYTHING` if there may be more.
+    """Return the files that a file imports, directly or not, and `ANYTHING` if there may be more.
 
     Args:
-        path: The file to begin with. It is not in the result unless it is imported again.
-        loaded: The files of modules that count, by the names of the modules.
+        path: The first file. It is in the result only if another file imports it.
+        loaded: The files to consider, by module name.
     """
     names = {file: name for name, file in loaded.items()}
     found: set[str] = set()
@@ -133,7 +133,7 @@ def imported_files(path: str, loaded: Mapping[str, str]) -> set[str]:
 
 
 def _modules(level: int, name: str, importer: str) -> Iterator[str]:
-    """Yield the modules that an import may load: each package of the path, and the imported name itself."""
+    """Yield the modules that an import may load: its parent packages and the imported name."""
     if level:
         package = (getattr(sys.modules.get(importer), "__package__", None) or "").split(".")
         name = ".".join([*package[: len(package) - level + 1], name])
@@ -142,7 +142,7 @@ def _modules(level: int, name: str, importer: str) -> Iterator[str]:
 
 
 class ReadFiles:
-    """The data files of a project that this process reads from now on, and does not write."""
+    """The project's data files that this process reads from now on, except those that it writes."""
 
     def __init__(self, roots: Sequence[Path], without: Path, read_rows: CodeType) -> None:
         self._read_rows = read_rows  # functions that it calls read cases
@@ -156,17 +156,17 @@ class ReadFiles:
         sys.addaudithook(self._hear)
 
     def stop(self) -> None:
-        """Stop for good: an audit hook cannot be removed."""
+        """Stop recording for good, since an audit hook cannot be removed."""
         self._on = False
 
     @property
     def found(self) -> dict[str, set[str]]:
-        """Return the readers of each file: paths of modules, `ROWS` or `ANYTHING`. Files also written are left out."""
+        """Return the readers of each file: paths of modules, `ROWS` or `ANYTHING`."""
         written = self._written | {os.path.dirname(path) for path in self._written}
         return {path: readers for path, readers in self._found.items() if path not in written}
 
     def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
-        """Record an event. An error here would be raised where the file is opened."""
+        """Record an event, without raising errors into the code that opens the file."""
         if not self._on or (event != "open" and event not in _LISTINGS):
             return
         given = os.fsdecode(arguments[0]) if isinstance(arguments[0], str | bytes) else None
@@ -174,7 +174,7 @@ class ReadFiles:
             return
         try:
             path = os.path.abspath(given)
-        except OSError:  # the current folder was deleted
+        except OSError:  # the current folder no longer exists
             return
         if not self.is_ours(path):
             return
@@ -186,7 +186,7 @@ class ReadFiles:
             self._found.setdefault(path, set()).add(reader)
 
     def _is_ours(self, path: str) -> bool:
-        """Return True if a file belongs to the project, outside of hidden folders, caches and libraries."""
+        """Return True for files of the project, except in hidden, cache and library folders."""
         inside = next((path.removeprefix(root) for root in self._roots if path.startswith(root)), "")
         if not inside or path in self._written_by_us or path.startswith(self._without):
             return False
@@ -200,7 +200,7 @@ class ReadFiles:
                 return ROWS
             if self.is_ours(code.co_filename):
                 reader = code.co_filename if reader == ANYTHING else reader
-                if code.co_name == "<module>":  # read once, however many modules import it
+                if code.co_name == "<module>":  # read once for all modules that import it
                     return reader
             frame = frame.f_back
         return reader

@@ -1,7 +1,8 @@
-"""Run the user's code beside other trials, so that it never blocks the event loop that all of them share.
+"""Run the user's code beside other trials without blocking their shared event loop.
 
-`call_apart` runs a function in a task and a context of its own, and abandons it if it ignores its cancellation.
-`StallWatch` notices code that blocks the loop, and adds the lost time to the limits of the other trials.
+`call_apart` runs a function in its own task and context, and abandons it if it ignores
+cancellation. `StallWatch` detects code that blocks the loop, and gives the lost time back to other
+trials.
 """
 
 import asyncio
@@ -21,15 +22,15 @@ import bakeoff
 from bakeoff._kernel.clock import RUNNING, Clock
 from bakeoff._kernel.threads import carried, in_daemon_thread, is_async
 
-GRACE_SECONDS = 2.0  # for a case to clean up after it was cancelled
+GRACE_SECONDS = 2.0  # for a cancelled case to clean up
 IGNORED = "it ignored its cancellation, and goes on in the background"
 
 _RUNNING: dict["asyncio.Task[Any]", Clock] = {}
-_ABANDONED: set["asyncio.Task[Any]"] = set()  # a loop holds its tasks only weakly
+_ABANDONED: set["asyncio.Task[Any]"] = set()  # event loops hold tasks only weakly
 
 
 async def call_apart(function: "partial[Any]", clock: Clock) -> Any:
-    """Return the result of the user's function: a sync function runs in a thread, an async one in its own task."""
+    """Run the user's function, in a thread if sync or in its own task if async."""
     if is_async(function.func):
         return await in_own_task(function, clock)
     result = await in_daemon_thread(function)
@@ -37,9 +38,9 @@ async def call_apart(function: "partial[Any]", clock: Clock) -> Any:
 
 
 async def in_own_task(function: Callable[[], Awaitable[Any]], clock: Clock) -> Any:
-    """Return the result of an async function that runs in a task of its own.
+    """Run an async function in its own task, and return the result.
 
-    A function that ignores a cancellation for `GRACE_SECONDS` is abandoned, and the clock of its case gets a remark.
+    If the function ignores cancellation for `GRACE_SECONDS`, abandon it, with a remark.
     """
     task = asyncio.get_running_loop().create_task(_settled(function), context=contextvars.copy_context())
     _RUNNING[task] = clock
@@ -53,7 +54,7 @@ async def in_own_task(function: Callable[[], Awaitable[Any]], clock: Clock) -> A
         if not task.done():
             task.cancel()
             await asyncio.wait({task}, timeout=GRACE_SECONDS)
-        if not task.done():  # the end of a loop waits for all tasks that asyncio knows, and this one may never end
+        if not task.done():  # asyncio waits for all known tasks at the end; this may never end
             _ABANDONED.add(task)
             task.add_done_callback(_forget)
             asyncio.tasks._unregister_task(task)
@@ -64,7 +65,7 @@ async def in_own_task(function: Callable[[], Awaitable[Any]], clock: Clock) -> A
 
 
 def _ended(task: "asyncio.Task[Any]") -> "asyncio.Future[None]":
-    """Return a future for the end of a task. It can be cancelled without the task; `asyncio.wait` is slower."""
+    """Return a future for the end of a task. Cancelling the future does not cancel the task."""
     ended: asyncio.Future[None] = task.get_loop().create_future()
 
     def end(_: object) -> None:
@@ -76,7 +77,7 @@ def _ended(task: "asyncio.Task[Any]") -> "asyncio.Future[None]":
 
 
 async def _settled(function: Callable[[], Awaitable[Any]]) -> tuple[Any, BaseException | None]:
-    """Return a result or an error as values, because some errors of a task would end its loop."""
+    """Return the result and the error as values, because some errors would end the loop."""
     try:
         return await function(), None
     except BaseException as error:
@@ -93,9 +94,9 @@ def _forget(task: "asyncio.Task[Any]") -> None:
 
 
 _BEAT = 0.02  # seconds
-_STALL = 0.05  # seconds; shorter ones are the scheduling of the machine
-_WORTH_TELLING = 0.5  # seconds
-_BY_ONE = 0.8  # the share of a stall for which one case is seen, if it is the only one to blame
+_STALL = 0.05  # seconds; shorter stalls come from the scheduler
+_WORTH_TELLING = 0.5  # seconds; shorter stalls are not reported
+_BY_ONE = 0.8  # a case seen for this share of a stall is alone to blame
 _MAX_NAMED = 5
 _NOT_THE_USERS = tuple(
     str(path) for path in (Path(bakeoff.__file__).parent, sysconfig.get_path("stdlib"), "<frozen")
@@ -103,16 +104,17 @@ _NOT_THE_USERS = tuple(
 
 
 class _StallSample(NamedTuple):
-    """One observation of a loop that is late: the case that it runs, and the place in the code."""
+    """One observation of a late loop: the running case, and the place in its code."""
 
-    clock: Clock | None  # of the case that runs, if it is one
+    clock: Clock | None  # the clock of the running case, if any
     place: str | None  # in the user's code
 
 
 class StallWatch:
-    """Watch the loop of this thread: a timer measures how late it is, and another thread records what it runs then.
+    """Watches the loop of this thread: a timer measures delays, a thread records what causes them.
 
-    The lost time is given back to all cases except the one that blocked, or to all if several did.
+    The lost time is given back to all cases except the one that blocked the loop. If several
+    blocked it, all cases get the time back.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -125,7 +127,7 @@ class StallWatch:
         threading.Thread(target=self._look, daemon=True, name="bakeoff-stalls").start()
 
     def close(self) -> None:
-        """Stop watching. The thread ends by itself soon after."""
+        """Stop watching. The thread ends soon after."""
         self._timer.cancel()
         self._ended.set()
 
@@ -143,7 +145,7 @@ class StallWatch:
         by_one = first is not None and times >= _BY_ONE * len(samples)
         for clock in RUNNING.get(self._loop, ()):
             if not by_one or clock is not first:
-                clock.excuse(min(seconds, now - clock.began))  # it may have begun while the loop was blocked
+                clock.excuse(min(seconds, now - clock.began))  # the case may have begun while the loop was blocked
         if seconds < _WORTH_TELLING:
             return
         blocking = [clock for clock in seen if clock is not None]
@@ -155,7 +157,7 @@ class StallWatch:
                 f"it blocked the event loop for {seconds:.1f} s at {next(iter(places))}, and the other cases with it: "
                 f"{_WAY_OUT}"
             )
-        elif places:  # tell the cases that may have blocked the loop, each once
+        elif places:  # tell each case that may have blocked the loop, once
             names = [clock.name for clock in blocking if clock.name] or list(places)
             shown = ", ".join(names[:_MAX_NAMED]) + (", …" if len(names) > _MAX_NAMED else "")
             for clock in blocking:
@@ -164,7 +166,7 @@ class StallWatch:
                     clock.remarks.append(told)
 
     def _look(self) -> None:
-        """Wait for the loop to be late, and record what it runs."""
+        """Wait until the loop is late, and record what is running."""
         while not self._ended.wait(_BEAT):
             if self._loop.time() > self._due + _BEAT / 2:
                 place = _users_place(sys._current_frames().get(self._thread_id))

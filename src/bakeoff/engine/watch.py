@@ -3,9 +3,9 @@
 `bakeoff eval`, `bakeoff mcp evaluate` and `pytest` share these steps: `WatchLoop` finds the changes, `stale_users`
 returns the configurations or test files that they affect, and `engine.reuse` carries over the other results.
 
-`watchfiles` wakes the loop when something happens in a folder of a watched file. Only the content of the files decides
-what has changed, so that a save without changes starts no cycle, and a change during a cycle is not missed. All files
-are also checked every two seconds, for mounts that report no changes.
+`watchfiles` wakes the loop after events in the folders of watched files. Changes are found by
+comparing contents, so that saving without changes starts no cycle, and no change during a cycle is
+missed. All files are also checked every two seconds, for file systems that report no events.
 """
 # ruff: noqa: PTH110, PTH112, PTH113, PTH116, PTH118, PTH119, PTH120, PTH208 - texts take a fraction of the time of paths
 
@@ -41,10 +41,10 @@ ANYTHING = "*"
 UNDECIDED, WRONG_CONFIGURATION = 3, 2
 
 _WAITING = "Waiting for changes; Ctrl-C ends."
-_QUIET_MILLISECONDS = 200  # without another change, after which a burst of saves has ended
+_QUIET_MILLISECONDS = 200  # without a change, after which a burst of saves is over
 _LOOK_MILLISECONDS = 2_000
 _MAX_NAMED = 3
-_MAX_RESTLESS = 3  # cycles in a row
+_MAX_RESTLESS = 3  # cycles in a row that may change a data file before it is ignored
 _CHANGE_OTHERS = ("conftest.py", "__init__.py")  # new files with these names change how others are imported
 _NOT_OURS = frozenset(("__pycache__", "node_modules", "site-packages", "dist-packages"))
 
@@ -53,13 +53,13 @@ Changes = Mapping[str, str | None]
 
 
 class WatchLoop:
-    """Run cycles until Ctrl-C.
+    """Runs cycles until Ctrl-C.
 
     Args:
-        sources: Returns the paths to watch. It is called after every cycle, because a configuration may name new files.
-            The state of a folder is the list of its names.
-        cycle: Runs one cycle and returns its exit code. Its argument is the changes, empty in the first cycle.
-            A `BakeoffError` is printed, and watching goes on.
+        sources: Returns the paths to watch. It is called after every cycle, because a
+            configuration may name new files. The state of a folder is its list of names.
+        cycle: Runs one cycle and returns its exit code. It gets the changes, none at first.
+            If it raises a `BakeoffError`, the error is printed and watching continues.
         say: Prints a line.
         pages: Returns the pages to name while the loop waits.
     """
@@ -76,10 +76,10 @@ class WatchLoop:
         self._known = self._states(sources())
         self._restless: Counter[str] = Counter()  # data files -> cycles in a row that changed them
         self.code = 0
-        self.ended = False  # a cycle sets this to be the last
+        self.ended = False  # set by a cycle that is to be the last
 
     def run(self) -> int:
-        """Run a cycle at once, and one after every change. Return the exit code of the last one."""
+        """Run a cycle now and after every change. Return the exit code of the last cycle."""
         changed: Changes = {}
         with suppress(KeyboardInterrupt):
             while True:
@@ -101,10 +101,7 @@ class WatchLoop:
         return self.code
 
     def wait(self) -> Changes:
-        """Wait until watched files have changed, and return them.
-
-        Several saves in quick succession count as one change.
-        """
+        """Wait for changes of watched files, and return them. Saves close together count as one."""
         folders, events = set[str](), _events(())
         before: Mapping[str, str] = {}
         while True:
@@ -120,7 +117,7 @@ class WatchLoop:
             next(events)
 
     def _settle(self, began: float) -> None:
-        """Watch the files that the cycle named, and ignore data files that change in every cycle."""
+        """Watch the files that the cycle used, and ignore data files that change in every cycle."""
         for path, state in self._states(self._sources()).items():
             changed = False
             with suppress(OSError):
@@ -136,7 +133,7 @@ class WatchLoop:
 
 
 def _events(folders: Iterable[str]) -> Iterator[object]:
-    """Yield after each event in one of the folders, and at least every two seconds."""
+    """Yield after each event in the folders, and at least every two seconds."""
     import watchfiles
 
     try:
@@ -148,7 +145,7 @@ def _events(folders: Iterable[str]) -> Iterator[object]:
             yield_on_timeout=True,
             recursive=False,
         )
-    except OSError:  # a folder was deleted, or there are more than this system can watch
+    except OSError:  # a folder is gone, or the system can watch no more
         while True:
             time.sleep(_LOOK_MILLISECONDS / 1000)
             yield ()
@@ -157,8 +154,8 @@ def _events(folders: Iterable[str]) -> Iterator[object]:
 def stale_users(changes: Changes, uses: Mapping[str, Collection[str]]) -> set[str] | None:
     """Return the users of changed files; None if every user may be affected.
 
-    `uses` has the files that each user depends on. A user may be a file that does not depend on itself: a test file
-    compares its own tests one by one.
+    `uses` maps each user to the files that it depends on. A user need not depend on itself: test
+    files compare their own tests one by one.
     """
     stale: set[str] = set()
     for path, before in changes.items():
@@ -166,7 +163,7 @@ def stale_users(changes: Changes, uses: Mapping[str, Collection[str]]) -> set[st
         is_code, is_new = path.endswith(".py"), before in (None, GONE)
         if is_code and is_new and os.path.basename(path) in _CHANGE_OTHERS:
             return None
-        if is_code and not is_new and not users and path not in uses:  # someone may start it as a program
+        if is_code and not is_new and not users and path not in uses:  # may be started as a program
             return None
         if is_code or users:
             stale |= users | {user for user, files in uses.items() if ANYTHING in files and user != path}
@@ -174,14 +171,14 @@ def stale_users(changes: Changes, uses: Mapping[str, Collection[str]]) -> set[st
 
 
 def report_error(error: BakeoffError, say: Callable[[str], None]) -> int:
-    """Print an error that ends a cycle, and return the exit code for it."""
+    """Print an error that ended a cycle, and return its exit code."""
     for line in str(error).splitlines():
         say(f"error: {line}")
     return UNDECIDED if isinstance(error, InfraError) else WRONG_CONFIGURATION
 
 
 def remaining_limits(options: RunOptions, spent: Usage) -> RunOptions:
-    """Return options with the limits that earlier cycles have left. Raise UsageError if a limit is used up."""
+    """Return the options with the limits that remain. Raise UsageError if one is used up."""
     cost, tokens = options.max_cost, options.max_total_tokens
     cost = None if cost is None else cost - (spent.cost or 0.0)
     tokens = None if tokens is None else tokens - spent.tokens
@@ -191,7 +188,7 @@ def remaining_limits(options: RunOptions, spent: Usage) -> RunOptions:
 
 
 class FileStates:
-    """The content of files and folders as hashes. A file is read again only if its size or time has changed."""
+    """The content of files and folders as hashes. Files are reread if size or time changed."""
 
     def __init__(self) -> None:
         self._read: dict[str, tuple[tuple[int, int, int], str]] = {}
@@ -218,14 +215,14 @@ def _hash(content: bytes) -> str:
 
 
 def is_watched(name: str) -> bool:
-    """Return True if a file or folder of this name can be a user's: not hidden, a backup, a cache or a library."""
+    """Return False for the names of hidden files, backups, caches and libraries."""
     return not name.startswith((".", "#")) and not name.endswith("~") and name not in _NOT_OURS
 
 
 def source_files(root: Path, suffix: str | tuple[str, ...] = ".py", without: Container[str] = ()) -> Iterator[str]:
-    """Yield the source files below a folder, without hidden folders, caches, libraries and virtual environments.
+    """Yield the source files in a folder, except in hidden, cache and library folders.
 
-    `without` has the paths of further folders to leave out, written as `root` is.
+    `without` lists more folders to leave out, as paths that begin with `root`.
     """
     for folder, folders, files in os.walk(root):
         folders[:] = [
@@ -239,7 +236,7 @@ def source_files(root: Path, suffix: str | tuple[str, ...] = ".py", without: Con
 
 
 def forget_modules(changed: Iterable[str], sources: Collection[str]) -> bool:
-    """Forget the modules of these source files, if one of them has changed. Return True if one has."""
+    """Unload the modules of these source files if one has changed. Return True if one has."""
     ours = {
         name: file
         for name, module in list(sys.modules.items())

@@ -1,9 +1,9 @@
-"""Read the attacks of the `cheat` subject: every way that we know of to pass tests without solving them. All must fail.
+"""Read the attacks of the `cheat` subject: all known ways to pass tests without solving them.
 
-The programs are data, in `bundled/attacks/`: solutions that attack the tests from inside their process (`python`,
-`jest`, `vitest`, `modules`, `javascript`, `go`, `rust`, `java` and `cpp`), and scripts that change the files around a
-solution, as an agent can (`workspace`). A program is read when it is used. `make hostile` runs all of them in every
-sandbox.
+All attacks must fail. They are files in `bundled/attacks/`: solutions that attack the tests from
+inside their process (`python`, `jest`, `vitest`, `modules`, `javascript`, `go`, `rust`, `java` and
+`cpp`), and scripts that change the files around a solution, as agents can (`workspace`). `make
+hostile` runs all attacks in every sandbox.
 """
 
 import hashlib
@@ -47,7 +47,7 @@ _COMPONENTS = (".svelte", ".tsx", ".vue")
 _ENDINGS = {"python": ".py", "go": ".go", "rust": ".rs", "java": ".java", "cpp": ".cpp"}
 _GO_STUB = re.compile(r"\) \(?([^(){\n]+)\)? \{\n\tpanic\(.*\)\n\}")
 _JAVA_STUB = re.compile(r"(static (\S+) \w+\([^)]*\) \{)\s*throw [^;]*;")
-_CPP_PARAMETER = re.compile(r"(?<=[ &*])\w+(?=,|$)")  # the compiler warns of one that is not used
+_CPP_PARAMETER = re.compile(r"(?<=[ &*])\w+(?=,|$)")  # the compiler warns of unused parameters
 _CPP_DECLARED = re.compile(r"^(\w[\w:<> ]*?) (\w+)\((.*)\);$", re.MULTILINE)
 _INCLUDE = re.compile(r"^(?:#|//) include: (\S+)\n", re.MULTILINE)
 _EXPORTED = re.compile(
@@ -62,7 +62,7 @@ _PASSING = {".py": "def test_everything():\n    assert True\n", ".ts": "test('ev
 
 @dataclass(frozen=True, slots=True)
 class HostileSolution:
-    """An attack by the solution itself, which shares a process with its tests."""
+    """An attack by the solution itself, which runs in the same process as its tests."""
 
     name: str
     family: Family
@@ -78,17 +78,17 @@ class HostileSolution:
     """True if it attacks Vitest and not Jest, False if Jest and not Vitest, None if its suffix decides."""
 
     def fits(self, case: GradedCase) -> bool:
-        """Return True if the attack is one on the language of a case."""
+        """Return True if the attack works in the language of a case."""
         runs_there = self.in_vitest in (None, case.settings.runner == "vitest")
         return runs_there and _suffix_of(case) == self.suffix
 
     def files(self, case: GradedCase) -> dict[str, str]:
-        """Return the solution files that it hands in."""
+        """Return the files of the hostile solution."""
         code = _read(self.program).strip().replace("{case}", case.name)
         return {name: self.build(code, case, name) for name in case.settings.solution if name.endswith(self.suffix)}
 
     def script(self, case: GradedCase) -> str:
-        """Return the shell script that an agent would run in its workspace."""
+        """Return a shell script that writes the files, as an agent would write them."""
         return "\n".join(_put_file(name, text) for name, text in self.files(case).items())
 
 
@@ -96,7 +96,7 @@ class HostileSolution:
 class HostileScript:
     """An attack on the workspace: files that test runners read, forged reports, processes left behind.
 
-    A script knows nothing that an agent could not find out.
+    A script uses only what an agent could find out too.
     """
 
     name: str
@@ -110,7 +110,7 @@ class HostileScript:
         return self.suffix in (None, _suffix_of(case))
 
     def script(self, case: GradedCase) -> str:
-        """Return the script of a case, from its template in `bundled/attacks/workspace`."""
+        """Return the script for a case, made from a template in `bundled/attacks/workspace`."""
         from jinja2 import Environment, StrictUndefined
 
         solutions, tests = case.settings.solution, case.settings.tests
@@ -137,7 +137,7 @@ Attack: TypeAlias = HostileSolution | HostileScript
 
 @cache
 def all_attacks() -> tuple[Attack, ...]:
-    """Return every attack. One name may stand for attacks in several languages."""
+    """Return every attack. One name can stand for attacks in several languages."""
     table = tomllib.loads(_read("catalogue.toml"))
     scripts = [
         HostileScript(name, f"it {what}", table["only"].get(name)) for name, what in table["workspace"]["files"].items()
@@ -167,12 +167,12 @@ def all_attacks() -> tuple[Attack, ...]:
 
 @cache
 def attack_names() -> tuple[str, ...]:
-    """Return the name of every attack, and their synonyms."""
+    """Return the names of all attacks, including synonyms."""
     return (*dict.fromkeys(attack.name for attack in all_attacks()), *_SYNONYMS)
 
 
 def attack_on(case: GradedCase, name: str) -> Attack | None:
-    """Return the attack of this name on a case, or None if there is none in its language. Scripts run anywhere."""
+    """Return the attack of this name for a case; None if it does not exist in its language."""
     named = [attack for attack in all_attacks() if attack.name == _SYNONYMS.get(name, name)]
     return next((attack for attack in named if attack.fits(case) or isinstance(attack, HostileScript)), None)
 
@@ -183,14 +183,14 @@ def attacks_on(case: GradedCase) -> list[Attack]:
 
 
 def solution_in_turn(case: GradedCase) -> HostileSolution | None:
-    """Return a hostile solution for a case, always the same for the same case; None for an unknown language."""
+    """Return a hostile solution that depends only on the case; None for an unknown language."""
     fitting = [each for each in attacks_on(case) if isinstance(each, HostileSolution) and each.name not in SLOW]
     number = int(hashlib.sha256(case.name.encode()).hexdigest(), 16)
     return fitting[number % len(fitting)] if fitting else None
 
 
 def attacks_in_turn(cases: Mapping[str, GradedCase]) -> dict[str, str]:
-    """Return the name of an attack for each case: one that fits its language, all attacks equally often."""
+    """Return one fitting attack for each case. All attacks are used equally often."""
     used = dict.fromkeys(attack_names(), 0)
     chosen: dict[str, str] = {}
     for key, case in cases.items():
@@ -201,14 +201,14 @@ def attacks_in_turn(cases: Mapping[str, GradedCase]) -> dict[str, str]:
 
 
 def _python_module(code: str, case: GradedCase, file: str) -> str:  # noqa: ARG001
-    """Return a hollow module behind the attack: each name that tests import from it exists, and calls its `on_call`."""
+    """Return the attack with a hollow module: every name that tests import calls `on_call`."""
     return f"{code.replace('{file}', file)}\n\n\n{_read('parts/hollow.py')}"
 
 
 def _module(runner: str, code: str, case: GradedCase, file: str) -> str:
-    """Return a module with hollow exports behind the attack, named like those of the stub.
+    """Return the attack with hollow exports, which have the names of the stub's exports.
 
-    `runner` names the included part for `jest` or `vitest`, which store their tests in different ways.
+    `runner` selects the part for `jest` or `vitest`, which store their tests differently.
     """
     stub = case.files.get(file, "") or case.reference.get(file, "")
     typed = "" if file.endswith(".js") else ": any"
@@ -219,7 +219,7 @@ def _module(runner: str, code: str, case: GradedCase, file: str) -> str:
 
 
 def _go_file(code: str, case: GradedCase, file: str) -> str:
-    """Return the stub with the attack in it: its functions call `onCall` and return zero values."""
+    """Return the stub with the attack. Its functions call `onCall` and return zero values."""
     package, _, rest = case.files[file].partition("\n")
     hollow = _GO_STUB.sub(
         lambda found: f") ({', '.join(f'_ {kind}' for kind in found[1].split(', '))}) {{\n\tonCall()\n\treturn\n}}",
@@ -229,12 +229,12 @@ def _go_file(code: str, case: GradedCase, file: str) -> str:
 
 
 def _rust_file(code: str, case: GradedCase, file: str) -> str:
-    """Return the stub with the attack before it: its functions call `on_call` and return default values."""
+    """Return the attack and the stub. Its functions call `on_call` and return default values."""
     return f"{code}\n\n{case.files[file].replace('todo!()', '{ on_call(); Default::default() }')}"
 
 
 def _java_file(code: str, case: GradedCase, file: str) -> str:
-    """Return the stub with the attack behind it: its methods call `Attack.onCall` and return zero or nothing."""
+    """Return the stub and the attack. Its methods call `Attack.onCall` and return zero values."""
     zeros = {"int": "0", "boolean": "false"}
     stub = _JAVA_STUB.sub(
         lambda found: f"{found[1]} Attack.onCall(); return {zeros.get(found[2], 'null')};", case.files[file]
@@ -243,7 +243,7 @@ def _java_file(code: str, case: GradedCase, file: str) -> str:
 
 
 def _cpp_file(code: str, case: GradedCase, file: str) -> str:
-    """Return the attack with all functions of the header, which call `on_call` and return empty values."""
+    """Return the attack and the functions of the header, which call `on_call` first."""
     header = PurePosixPath(file).with_suffix(".h").name
     declared = case.files[header]
     space = re.findall(r"^namespace (\w+)", declared, re.MULTILINE)[0]
@@ -255,7 +255,7 @@ def _cpp_file(code: str, case: GradedCase, file: str) -> str:
 
 
 def _component(code: str, case: GradedCase, file: str) -> str:
-    """Return a component whose markup has the roles, names and test ids of the tests, but does not work."""
+    """Return a component with the roles, names and test ids that tests look for, and no logic."""
     module = "\n".join([_read("parts/built-in.js").strip(), _read("parts/vitest.js").strip(), code])
     template, tests = _read(f"parts/component{PurePosixPath(file).suffix}"), "\n".join(case.test_files.values())
     lines = [f'<output data-testid="{name}">0</output>' for name in dict.fromkeys(_TEST_ID.findall(tests))]
@@ -267,19 +267,19 @@ def _component(code: str, case: GradedCase, file: str) -> str:
 
 
 def _suffix_of(case: GradedCase) -> str:
-    """Return the suffix of a case's solution, which determines its language."""
+    """Return the suffix of a case's solution files, which tells the language."""
     return PurePosixPath(case.settings.solution[0]).suffix
 
 
 def _put_file(name: str, text: str = "", caller: Callable[[], str] | None = None) -> str:
-    """Return a line of shell that writes a file. In a template, the text may be the block of a `call`."""
+    """Return a shell command that writes a file. In a template, `caller` can supply the text."""
     folder, text = str(PurePosixPath(name).parent), caller() if caller else text
     return f"mkdir -p {shlex.quote(folder)} && printf %s {shlex.quote(text)} > {shlex.quote(name)}"
 
 
 @cache
 def _read(path: str) -> str:
-    """Return a file of `bundled/attacks`, with the parts that it includes."""
+    """Return a file of `bundled/attacks` with its included parts."""
     text = files("bakeoff.bundled").joinpath("attacks", path).read_text("utf-8")
     ending = PurePosixPath(path).suffix
     return _INCLUDE.sub(lambda found: _read(f"parts/{found[1]}{ending}"), text)

@@ -1,8 +1,8 @@
-"""Check that cases measure something, without any model: `verify_cases` quickly, `audit_cases` thoroughly.
+"""Check without a model that cases measure something: `verify_cases` fast, `audit_cases` fully.
 
-Each case is graded with answers whose verdict is known: the reference must pass every time, the starting files, the
-wrong answer of the suite and every cheat must fail, and the tests must notice small faults in the reference
-(`mutants.py`). An audit begins with everything that `verify_cases` checks.
+Each case is graded with answers of known verdict. The reference must always pass. The starting
+files, the suite's wrong answers and all cheats must fail. The tests must notice small faults in the
+reference (`mutants.py`). An audit includes all checks of `verify_cases`.
 """
 
 import asyncio
@@ -37,14 +37,14 @@ FORMAT = 2
 Fate: TypeAlias = Literal["killed", "survived", "equivalent"]
 _MIN_SECONDS, _TIMES_LONGER = 10.0, 5  # a mutant or a cheat may never end
 _NAMED = 3
-_MAX_RUN_SECONDS = 60.0  # of the runs that show whether a reference is flaky
+_MAX_RUN_SECONDS = 60.0  # for all runs that search for flaky tests
 _MIN_RUNS = 5
-_SHINGLE = 5  # words and signs in a row that two texts have in common
+_SHINGLE = 5  # length of a sequence of words and signs
 _MIN_SHINGLES, _MAX_OVERLAP = 8, 0.4
 
 
 class AuditSettings(FrozenModel):
-    """The settings of an audit: its thoroughness, and the values that a case must reach."""
+    """How thorough an audit is, and the values that a case must reach."""
 
     rounds: int = Field(default=44, ge=1, description="how often the tests run on the reference")
     mutants: int = Field(default=20, ge=0, description="of each case, without the equivalent ones")
@@ -54,7 +54,7 @@ class AuditSettings(FrozenModel):
 
 
 class TriedMutant(FrozenModel):
-    """A mutant and its result."""
+    """A mutant of the reference, and whether the tests noticed it."""
 
     kind: str
     place: str
@@ -65,7 +65,7 @@ class TriedMutant(FrozenModel):
 
 
 class CaseAudit(FrozenModel):
-    """The certificate of one case. The case is fit for use if there are no `problems`."""
+    """The audit result of one case. The case is usable if there are no `problems`."""
 
     case: str
     track: str = ""
@@ -91,7 +91,7 @@ class CaseAudit(FrozenModel):
 
     @property
     def proven(self) -> int:
-        """Return the number of tests that are proven."""
+        """Return the number of proven tests."""
         return self.tests - sum(map(len, self.unproven.values()))
 
     def count(self, fate: Fate) -> int:
@@ -105,7 +105,7 @@ class CaseAudit(FrozenModel):
 
 
 class Audit(FrozenModel):
-    """The certificates of several cases, as they are kept in a file."""
+    """The audit results of several cases, as kept in a file."""
 
     format: int = FORMAT
     bakeoff: str = __version__
@@ -117,11 +117,11 @@ class Audit(FrozenModel):
 
     @property
     def digest(self) -> str:
-        """Return the digest of everything but the seal."""
+        """Return a digest of everything except the seal."""
         return fingerprint(self.model_dump(mode="json", exclude={"seal"}))
 
     def sealed(self) -> Self:
-        """Return the certificate with a seal, so that a change of it is noticed."""
+        """Return the audit with a seal, so that later changes are noticed."""
         return self.model_copy(update={"seal": self.digest})
 
     @property
@@ -135,7 +135,7 @@ class Audit(FrozenModel):
 
     @property
     def killed(self) -> float | None:
-        """Return the share of all mutants that tests noticed; None if there are none."""
+        """Return the share of all mutants that the tests noticed; None if there are none."""
         return _killed(self)
 
 
@@ -145,7 +145,7 @@ def _killed(audit: CaseAudit | Audit) -> float | None:
 
 
 def read_audit(path: Path) -> Audit:
-    """Read the file of an audit. Raise `UsageError` if it is something else, or of another version."""
+    """Read an audit file. Raise `UsageError` if it is another kind of file, or another version."""
     try:
         audit = Audit.model_validate_json(read_file(path, pipes=True))
     except OSError as error:
@@ -168,16 +168,16 @@ def read_audit(path: Path) -> Audit:
 
 
 def audit_digest(case: Case) -> str:
-    """Return a digest of everything that an audit depends on.
+    """Return a digest of all parts of a case that an audit depends on.
 
-    The prompt, the time limit and the choice of visible tests are not part of it.
+    The prompt, the time limit and the choice of visible tests are left out.
     """
     settings = case.grading.model_dump(mode="json", exclude={"seconds", "shown_tests"}) if case.grading else {}
     return fingerprint(settings, {**case.files, **case.hidden}, case.reference)
 
 
 def unaudited(cases: Iterable[Case], audit: Audit) -> dict[str, str]:
-    """Return why cases must be left out, by their ids: they failed the audit, changed since, or are not in it."""
+    """Return unusable cases by id, with the reason: audit failed, case changed, or not audited."""
     known: dict[str, list[CaseAudit]] = {}
     for entry in audit.cases:
         known.setdefault(entry.case, []).append(entry)
@@ -201,14 +201,14 @@ async def audit_cases(
     jobs: int,
     on_run: Callable[[str], None] = lambda _: None,
 ) -> AsyncIterator[CaseAudit]:
-    """Audit cases, several runs of tests at a time, and yield each certificate when it is complete.
+    """Audit cases with several test runs at a time, and yield each result when it is complete.
 
     Args:
-        cases: Each case with the answers that must fail.
-        settings: How thorough to be.
+        cases: The cases, each with answers that must fail.
+        settings: How thorough the audit is.
         resources: The opened toolchains and references.
-        jobs: How many runs of tests to have at a time.
-        on_run: Called with the id of a case after each of its runs.
+        jobs: The number of parallel test runs.
+        on_run: Called after each test run with the id of the case.
     """
     free, slots = asyncio.Semaphore(jobs), asyncio.Semaphore(jobs)
 
@@ -234,7 +234,7 @@ async def audit_cases(
 
 @dataclass(frozen=True, slots=True)
 class _CaseAuditor:
-    """Audit one case."""
+    """Audits one case."""
 
     case: GradedCase
     wrong: Sequence["WrongAnswer"]
@@ -244,7 +244,7 @@ class _CaseAuditor:
     on_run: Callable[[str], None]
 
     async def audit(self) -> CaseAudit:
-        """Return the certificate of the case. Raise `GraderError` or `InfraError` if it cannot be audited at all."""
+        """Return the result for the case. Raise `GraderError` or `InfraError` if that fails."""
         started = asyncio.get_running_loop().time()
         case = self.case
         blank = CaseAudit(case=case.name, track=case.settings.track, digest=audit_digest(case.case))
@@ -267,7 +267,7 @@ class _CaseAuditor:
         return found.model_copy(update={"problems": problems, "seconds": seconds})
 
     async def _run_reference(self) -> list[TestRun]:
-        """Run the unchanged tests on the reference often enough to find flaky tests that are not too rare."""
+        """Run the tests on the reference repeatedly, often enough to find most flaky tests."""
         runs: list[TestRun] = []
         while len(runs) < self.settings.rounds:
             async with self.slots:
@@ -280,14 +280,14 @@ class _CaseAuditor:
         return runs
 
     async def _results(self, reference: ReferenceRun, seconds: float) -> dict[str, Any]:
-        """Grade the starting files, cheats and mutants. `seconds` is the time of the tests on the reference."""
+        """Grade the starting files, cheats and mutants. `seconds` is the reference's test time."""
         case = self.case
         limit = min(case.settings.seconds, max(_MIN_SECONDS, _TIMES_LONGER * seconds))
         quick = replace(self, case=replace(case, settings=case.settings.model_copy(update={"seconds": limit})))
         nothing = {} if case.is_exercise else dict.fromkeys(case.settings.solution, "")  # the answer of doing nothing
         nop = await quick._run(reference, nothing)
         seed = f"{self.settings.seed} {case.name}"
-        # First the cheats of the sample, then others. Scripts, which change the files around a solution, are left out.
+        # Begin with the cheats of the sample. Scripts, which change other files, are left out.
         known = [each for each in attacks_on(case) if isinstance(each, HostileSolution) and each.name not in SLOW]
         random.Random(seed).shuffle(known)  # noqa: S311 - reproducible, and no secret
         known.sort(key=lambda attack: attack.name not in SAMPLE)
@@ -310,7 +310,7 @@ class _CaseAuditor:
         return grade
 
     async def _run(self, reference: ReferenceRun, answer: Mapping[str, str]) -> Grade:
-        """Grade an answer that is known to be honest, and therefore needs neither twins nor a validator."""
+        """Grade an answer that is known to be honest, without twins and validator."""
         async with self.slots:
             run = await run_tests(self.case, answer, self.resources)
         self.on_run(self.case.name)
@@ -327,7 +327,7 @@ class _CaseAuditor:
 
 
 def _problems(found: CaseAudit, settings: AuditSettings) -> Iterable[str]:
-    """Yield the reasons why a case is unfit for use."""
+    """Yield the reasons why a case is not usable."""
     failed = len(found.oracle_failures)
     if failed and failed == found.rounds:
         yield f"its reference does not pass: {found.oracle_failures[0]}"
@@ -345,7 +345,7 @@ def _problems(found: CaseAudit, settings: AuditSettings) -> Iterable[str]:
 
 
 def _overlap(case: GradedCase) -> float:
-    """Return the share of the reference that subjects can read in other files, without what they start from."""
+    """Return the share of the reference that the prompt and other visible files reveal."""
     solution = case.settings.solution
     own = _shingles(case.reference.values()) - _shingles(case.case.files.get(name, "") for name in solution)
     shown = _shingles([case.case.prompt, *(text for name, text in case.case.files.items() if name not in solution)])
@@ -353,14 +353,14 @@ def _overlap(case: GradedCase) -> float:
 
 
 def _shingles(texts: Iterable[str]) -> set[tuple[str, ...]]:
-    """Return all sequences of a few words and signs in texts."""
+    """Return all sequences of a few consecutive words and signs in the texts."""
     words = [re.findall(r"\w+|[^\w\s]", text) for text in texts]
     return {tuple(each[at : at + _SHINGLE]) for each in words for at in range(len(each) - _SHINGLE + 1)}
 
 
 @dataclass(frozen=True, slots=True)
 class WrongAnswer:
-    """An answer that must fail. `problem` says what is wrong with the case if it passes."""
+    """An answer that must fail. If it passes, `problem` tells what is wrong with the case."""
 
     name: str
     files: Mapping[str, str]
@@ -369,7 +369,7 @@ class WrongAnswer:
 
 @dataclass(frozen=True, slots=True)
 class VerificationCheck:
-    """The grades of the answers to one case, by name. The case is fit for use if there are no `problems`."""
+    """The grades of the answers to a case. If there are no `problems`, the case is usable."""
 
     case: Case
     grades: Mapping[str, Grade] = field(default_factory=dict)
@@ -389,12 +389,12 @@ async def verify_cases(
     *,
     reference: str = "reference",
 ) -> list[VerificationCheck]:
-    """Check cases, several at a time.
+    """Check several cases at a time.
 
     Args:
-        cases: Each case with the answers that must fail.
+        cases: The cases, each with answers that must fail.
         resources: The opened toolchains and references.
-        jobs: The number of cases that are checked at a time.
+        jobs: The number of cases to check at a time.
         reference: The word for the reference in messages to users.
     """
     free = asyncio.Semaphore(jobs)

@@ -1,4 +1,4 @@
-"""Read from a case how its answers are graded, choose the toolchain, and run tests and validators with it."""
+"""Read how a case is graded, choose the toolchain, and run tests and validators with it."""
 
 import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ from bakeoff.toolchains.outcome import Grader, TestRun, ValidationOutcome, answe
 
 @dataclass(frozen=True, slots=True)
 class GradedCase:
-    """A case with the settings that its tests run with."""
+    """A case with the settings for running its tests."""
 
     case: Case
     settings: Grading
@@ -26,7 +26,7 @@ class GradedCase:
 
     @property
     def files(self) -> Files:
-        """Return the pristine folder that tests run in, without the answer and the validator."""
+        """Return the folder that tests run in, before the answer and the validator are added."""
         hidden = {name: text for name, text in self.case.hidden.items() if name != self.settings.validator}
         return {**self.case.files, **hidden}
 
@@ -37,7 +37,7 @@ class GradedCase:
 
     @property
     def shown(self) -> "GradedCase":
-        """Return the case with only those tests that the subject sees."""
+        """Return the case with only the tests that the subject sees."""
         settings = self.settings.model_copy(update={"shown_tests": {}})
         hidden = {**self.case.hidden, **self.settings.shown_tests}
         return GradedCase(self.case.model_copy(update={"hidden": hidden, "grading": settings}), settings)
@@ -52,16 +52,16 @@ class GradedCase:
 
     @property
     def is_exercise(self) -> bool:
-        """Return True if the case is an exercise, which is solved or not solved. Suites count their tests instead."""
+        """Return True for an exercise, which passes as a whole. In suites, each test counts."""
         return bool(self.settings.track)
 
     def with_answer(self, answer: Mapping[str, str]) -> dict[str, str]:
-        """Return the folder that the tests of an answer run in."""
+        """Return the folder for running the tests on an answer."""
         return {**self.files, **answer}
 
 
 def graded_case(case: Case) -> GradedCase:
-    """Return a case with its grading settings. Raise `GraderError` if it has none, or none that fit."""
+    """Return a case with its grading settings. Raise `GraderError` if they are missing or wrong."""
     settings = case.grading
     if settings is None:
         raise GraderError(
@@ -75,7 +75,7 @@ def graded_case(case: Case) -> GradedCase:
 
 @dataclass(frozen=True, slots=True)
 class TestScorer:
-    """A scorer of graded cases. `score` grades one trial."""
+    """A scorer for graded cases. `score` grades one trial."""
 
     __test__ = False  # keep pytest from collecting it
 
@@ -84,12 +84,16 @@ class TestScorer:
     score: Callable[[GradedCase, ScoreInput], Awaitable[Score]]
 
     def check(self, case: Case) -> str | None:
-        """Return why a case cannot be scored, or None."""
+        """Return why a case cannot be scored; None if it can."""
         try:
             graded_case(case)
         except GraderError as error:
             return str(error)
         return None
+
+    def accepts_reference(self, case: Case) -> bool:
+        """Return True if the case has reference files, which are a whole solution."""
+        return bool(case.reference)
 
     async def __call__(self, given: ScoreInput) -> Score:
         return await self.score(graded_case(given.case), given)
@@ -98,7 +102,7 @@ class TestScorer:
 def build_test_scorer(
     spec: ScorerSpec, score: Callable[[GradedCase, ScoreInput], Awaitable[Score]], resources: Sequence[Resource]
 ) -> TestScorer:
-    """Build the scorer of a spec, which takes no options."""
+    """Build a scorer from a spec, which takes no options."""
     read_options(spec, FrozenModel)
     return TestScorer(spec.kind, Needs(resources=tuple(resources)), score)
 
@@ -108,10 +112,11 @@ VALIDATOR_SECONDS = 30.0
 
 
 def toolchain_for(settings: Grading, sandbox: Callable[[], Sandbox], slots: int = 1) -> Resource:
-    """Return the resource that grades with these settings. Opened, it is a `bakeoff.toolchains.outcome.Grader`.
+    """Return the resource for grading with these settings. Opening it gives a
+    `bakeoff.toolchains.outcome.Grader`.
 
-    `slots` is the number of candidates that are tested at a time. Nothing is installed or started before the resource
-    is opened. Raises `GraderError` if no runner fits the settings.
+    `slots` is the number of answers that are tested at a time. Opening the resource installs and
+    starts what it needs. Raise `GraderError` if no runner fits the settings.
     """
     if settings.track:
         from bakeoff.toolchains.exercises import ExerciseToolchain
@@ -146,7 +151,7 @@ def toolchain_for(settings: Grading, sandbox: Callable[[], Sandbox], slots: int 
 
 
 def toolchains_for(cases: Iterable[Case], sandbox: Callable[[], Sandbox], jobs: int) -> tuple[Resource, ...]:
-    """Return the resources that grade these cases. For each job, two processes wait: one for each half of a grading."""
+    """Return the resources for grading these cases. Each job uses two processes at a time."""
     slots = min(2 * jobs, os.cpu_count() or 1)
     wanted: dict[str, Resource] = {}
     for case in map(graded_case, cases):
@@ -168,15 +173,15 @@ async def run_tests(
     seconds: float | None = None,
     confirm: bool = False,
 ) -> TestRun:
-    """Run the tests on an answer, in a pristine folder.
+    """Run the tests on an answer in a fresh folder.
 
     Args:
         case: The case.
         answer: The files of the answer.
         resources: The opened toolchains.
-        tests: Stand in for the suite's test files of these names.
-        seconds: The limit of the run, if not that of the case.
-        confirm: Run them with the runner that confirms the command of the case.
+        tests: Test files that replace files of the same names.
+        seconds: The time limit, if different from that of the case.
+        confirm: Use our own runner, which confirms the result of the case's command.
     """
     grader: Grader = confirming_runner(case, resources) if confirm else _opened(case.settings, resources)
     files = {**case.with_answer(answer), **(tests or {})}
@@ -184,12 +189,12 @@ async def run_tests(
 
 
 def confirming_runner(case: GradedCase, resources: Mapping[str, Any]) -> Any:
-    """Return our own runner of the tests that the case runs with a command, or None."""
+    """Return our own runner for a case that is tested by a command, or None."""
     return getattr(_opened(case.settings, resources), "confirming", None)
 
 
 async def type_errors(case: GradedCase, answer: Mapping[str, str], resources: Mapping[str, Any]) -> str | None:
-    """Return the type errors of an answer, or None if it has none or its types are not checked. Nothing is run."""
+    """Return the type errors of an answer; None if there are none or types are not checked."""
     if not case.settings.type_check:
         return None
     found: str | None = await _opened(case.settings, resources).type_errors(
@@ -201,9 +206,10 @@ async def type_errors(case: GradedCase, answer: Mapping[str, str], resources: Ma
 async def run_validator(
     case: GradedCase, answer: Mapping[str, str], resources: Mapping[str, Any]
 ) -> ValidationOutcome | None:
-    """Run the suite's validator on an answer; return None if there is no validator.
+    """Run the suite's validator on an answer. Return None if there is no validator.
 
-    Raise `GraderError` if it fails on the reference too. If it fails only on the answer, the answer is refused.
+    If the validator breaks only on the answer, the answer is refused. If it also breaks on the
+    reference, raise `GraderError`.
     """
     language = _validator_language(case)
     if language is None or case.validator is None:
@@ -223,12 +229,12 @@ async def run_validator(
 
 
 def installation_of(case: GradedCase, resources: Mapping[str, Any]) -> str:
-    """Return a text that changes with the installed packages that grade a case: for Vitest, the name of its folder."""
+    """Return a text that changes with the installed packages that grade a case."""
     return str(_opened(case.settings, resources).toolchain.name) if case.settings.runner == VITEST else ""
 
 
 def _validating(settings: Grading) -> Grading:
-    """Return the settings of a toolchain that runs a validator in TypeScript: the case's own, or one that has Node."""
+    """Return settings whose toolchain can run a TypeScript validator."""
     if settings.runner == VITEST:
         return settings.model_copy(update={"browser": False})
     return settings.model_copy(update={"runner": VITEST, "track": "", "framework": "svelte"})

@@ -1,4 +1,4 @@
-"""Cut tests out of test files, so that a share of them can be hidden from subjects."""
+"""Remove tests from test files, so that a share of them can be hidden from subjects."""
 
 import random
 from collections.abc import Collection, Iterable, Mapping
@@ -14,10 +14,11 @@ _COMPOUND = ("class_definition", "if_statement", "else_clause", "for_statement")
 
 
 def hide_share(files: Mapping[str, str], tests: Iterable[str], share: float, seed: str) -> dict[str, str]:
-    """Return the test files without a random share of their tests, as subjects see them. Only changed files are in it.
+    """Return the changed test files, without a random share of their tests.
 
-    The same seed hides the same tests. A larger share hides them too, and more. At least one test stays and one is
-    hidden; a single test is never hidden. A test in a loop or a table counts once.
+    The same seed always hides the same tests, and a larger share hides more in addition. At least
+    one test is hidden and one stays; a single test stays. Tests made by a loop or a table count
+    once.
 
     Args:
         files: All files of the case.
@@ -37,14 +38,14 @@ def hide_share(files: Mapping[str, str], tests: Iterable[str], share: float, see
 
 
 def cut_tests(path: str, text: str, hidden: Collection[int]) -> str:
-    """Return a test file without some of its tests: with their decorators, tables and the comments before them.
+    """Return a test file without some tests and their decorators, tables and comments.
 
-    A suite or a class is removed with the last of its tests.
+    A suite or class is removed if none of its tests is left.
 
     Args:
         path: The name of the file, which determines its language.
         text: The file.
-        hidden: The tests to cut, by their places among those that `find_tests` returns.
+        hidden: The tests to remove, by their positions in the result of `find_tests`.
     """
     nodes = nodes_of_tests(path, text)
     source = to_bytes(text)
@@ -68,7 +69,7 @@ def _statement(node: Node) -> Node:
 
 
 def _suite_around(part: Node) -> Node | None:
-    """Return the statement of the suite or class that contains a statement, or None."""
+    """Return the statement of the suite or class around a statement, or None."""
     block = part.parent
     if block is None or block.parent is None:
         return None
@@ -85,7 +86,7 @@ def _suite_around(part: Node) -> Node | None:
 
 
 def _lines_of(part: Node, source: bytes) -> tuple[int, int]:
-    """Return the bytes of the whole lines of a statement, with the comments right before it and empty lines after."""
+    """Return where a statement's lines begin and end in bytes, with comments and blank lines."""
     first = part
     while (before := first.prev_sibling) is not None and before.type == "comment":
         alone = source[_line_start(source, before.start_byte) : before.start_byte].strip() == b""
@@ -94,7 +95,7 @@ def _lines_of(part: Node, source: bytes) -> tuple[int, int]:
         first = before
     start, end = _line_start(source, first.start_byte), part.end_byte
     if source[start : first.start_byte].strip():
-        return first.start_byte, end  # something else stands on its line
+        return first.start_byte, end  # other code is on the same line
     rest = source.find(b"\n", end)
     line = source[end:] if rest < 0 else source[end:rest]
     if line.strip(b" \t\r;") and not line.strip().startswith((b"//", b"#")):
@@ -115,7 +116,7 @@ def _line_end(source: bytes, place: int) -> int:
 
 
 def _filled(path: str, text: str) -> str:
-    """Put `pass` into blocks of Python that would be empty, such as that of a class with other members."""
+    """Put `pass` into Python blocks that would be empty."""
     if not path.endswith(".py"):
         return text
     edits = [

@@ -1,4 +1,4 @@
-"""Run the tests of an answer together with their twins, and compare them with those of its reference: its grade."""
+"""Run the tests of an answer together with their twins, and grade it against the reference."""
 
 import asyncio
 import random
@@ -27,11 +27,11 @@ PASSES_ANYHOW = "it passes whatever is expected: its twin, which a right answer 
 _UNTRUSTED = "nothing shows that it can fail, and the answer is not trusted"
 _ACCIDENTS = 0.1
 """The share of the tests that may have strange results by accident. A single one is always accepted."""
-_NAMED = 5  # tests in a message
+_NAMED = 5  # tests that a message names
 
 
 class _BrokenError(Exception):
-    """Raised with a run that did not finish."""
+    """Raised with a test run that did not finish."""
 
     def __init__(self, run: TestRun) -> None:
         super().__init__(run.error)
@@ -39,7 +39,7 @@ class _BrokenError(Exception):
 
 
 class _TwinPair(NamedTuple):
-    """The results of two complementary runs, by the places of the tests."""
+    """The results of two complementary runs. Tests are identified by their positions."""
 
     tests: list[TestOutcome]
     twins_passed: frozenset[int]
@@ -53,7 +53,7 @@ class _TwinPair(NamedTuple):
 
     @property
     def inverted(self) -> frozenset[int]:
-        """Return the tests that failed while their twins passed. Wrong answers have few of them, forgeries half."""
+        """Return the tests that failed while their twins passed. Forgeries have many of these."""
         return self.twins_passed - self.doubted
 
 
@@ -64,28 +64,28 @@ async def run_with_twins(
     run: RunAnswer,
     run_shortly: RunAnswer | None = None,
 ) -> TestRun:
-    """Run the tests on an answer in pairs of runs, and return what they show together.
+    """Run the tests on an answer in pairs of runs, and return the combined result.
 
     Args:
-        names: The names of the tests, in the order in which the reference ran them.
-        twins: The twins of the tests. Without any, the tests run once, as they are.
+        names: The names of the tests, in the order of the reference's run.
+        twins: The twins of the tests. Without twins, the unchanged tests run once.
         files: The test files.
         run: Runs the answer with other test files.
-        run_shortly: Does so in less time, after a run that did not end: no answer must take twice its limit.
+        run_shortly: Does the same with a shorter limit, for repeating a run that did not end.
     """
     if not twins.twins:
         return await run({})
     try:
         return await _TwinGrading(names, twins, files, run, run_shortly or run).grade()
     except _BrokenError as broken:
-        # Its messages may be those of twins, and nobody must look for a fault that a twin made up.
+        # Remove the messages: they may come from twins, and would mislead the reader.
         tests = tuple(test.model_copy(update={"message": ""}) for test in broken.run.tests)
         return broken.run.model_copy(update={"tests": tests})
 
 
 @dataclass(slots=True)
 class _TwinGrading:
-    """Grade one answer."""
+    """Grades one answer."""
 
     names: Sequence[str]
     twins: Twins
@@ -103,19 +103,19 @@ class _TwinGrading:
         doubted = frozenset(place for pair in self.pairs for place in pair.doubted)
         suspects = [twin for twin in self.twins.twins if not doubted.isdisjoint(twin.tests)]
         if [twin.change for twin in suspects] in (["part"], ["input"]):
-            # No right answer passes another whole value, and one that remembered its forms would know the true one.
+            # Right answers fail any other value. Use a new form, which the answer cannot know.
             self._take_other_form_next(suspects[0])
             again = await self._add_pair()
             doubted = again.doubted | (doubted - again.perturbed)
         if any(self._too_many(pair.inverted) for pair in self.pairs):
-            # Whoever forges results, or guesses, does not give the same ones for other forms of the twins.
+            # Forged or guessed results do not repeat with other forms of the twins.
             doubted |= (await self._add_pair()).doubted
         tests = tuple(self._combined(doubted))
         error = next((pair.error for pair in self.pairs if pair.error), None)
         return TestRun(tests=tests, error=error, seconds=self.seconds, tampered=self._tampered(doubted))
 
     def _take_other_form_next(self, twin: Twin) -> None:
-        """Make the next half one whose form of this twin was not shown yet, if such a half is left."""
+        """If possible, use next a half in which this twin has a form that was not used yet."""
         forms = [twin.edits[half % len(twin.edits)] for half in range(len(self.twins.halves))]
         shown = [form for half, form in enumerate(forms) if half not in self.halves]
         self.halves.sort(key=lambda half: forms[half] not in shown)
@@ -124,10 +124,10 @@ class _TwinGrading:
         return len(strange) > max(1, _ACCIDENTS * len(self.twins.places()))
 
     async def _add_pair(self, *, spared: frozenset[int] | None = None) -> _TwinPair:
-        """Run the tests twice: with the next half of the twins, and with the other half, in a drawn form.
+        """Run the tests twice: once with a random half of the twins, once with the other half.
 
-        The runs never overlap in time, so that neither can tell the other what it sees. Tests whose twins are `spared`,
-        after a run that did not end, are not perturbed in either.
+        The runs do not overlap in time, so that they cannot exchange what they see. The `spared`
+        twins, which may have caused a timeout, are used in neither run.
         """
         if not self.halves:
             self.halves = random.SystemRandom().sample(range(len(self.twins.halves)), len(self.twins.halves))
@@ -140,8 +140,8 @@ class _TwinGrading:
         self.seconds += sum(each.seconds for each in runs)
         broken = [each for each in runs if not self._is_complete(each)]
         if len(broken) == 1 and spared is None and broken[0].stop in ("timeout", "memory"):
-            # A twin with another input may never end. It gets no new form: an answer that told new forms from old
-            # ones would know the twins. Twins of the run that did end stay: to be rid of them is not for answers.
+            # A twin with another input may never end. Repeat without such twins in this run, but keep the
+            # form and the other run's twins, so that an answer can neither learn nor avoid them.
             suspects = halves[runs.index(broken[0])]
             inputs = frozenset(each for each in suspects if self.twins.twins[each].change == "input")
             return await self._add_pair(spared=inputs)
@@ -153,7 +153,7 @@ class _TwinGrading:
         for place, both_forms in enumerate(zip(runs[0].tests, runs[1].tests, strict=True)):
             true, other = both_forms if place not in first else reversed(both_forms)
             if place not in first | second and true.state == "passed":
-                true = other  # both are true forms, and both must pass
+                true = other  # both runs had the true test, and both must pass
             elif other.state == "passed":
                 passed.add(place)
             tests.append(true)
@@ -165,7 +165,7 @@ class _TwinGrading:
         return run.stop == "finished" and run.tampered is None and len(run.tests) == len(self.names)
 
     async def _error(self, runs: Sequence[TestRun]) -> str | None:
-        """Return errors outside of the tests. If they occur in one run only, a twin may be the reason."""
+        """Return errors outside of the tests. If only one run has an error, check without twins."""
         errors = [run.error for run in runs if run.error]
         if len(errors) != 1:
             return errors[0] if errors else None
@@ -193,7 +193,7 @@ class _TwinGrading:
 
     def _combined(self, doubted: Collection[int]) -> Iterator[TestOutcome]:
         proven = frozenset(place for pair in self.pairs for place in pair.perturbed)
-        left_out = self.twins.places() - proven  # of a run that did not end; an answer may have seen to that
+        left_out = self.twins.places() - proven  # not perturbed after a timeout, which an answer may have caused
         untrusted = bool(doubted) or not proven or self._too_many(left_out)
         for place, name in enumerate(self.names):
             shown = [pair.tests[place] for pair in self.pairs]
@@ -211,9 +211,9 @@ _ENDINGS = {
     "memory": "the tests used more memory than allowed",
     "output": "the tests wrote more output than allowed",
 }
-_NAME, _MESSAGE = 300, 2000  # characters of a test that are kept
-_TESTS = 300  # tests that are kept
-_AFTER_TIMEOUT = 0.5  # the share of its limit that a run has after another one that did not end
+_NAME, _MESSAGE = 300, 2000  # longest kept name and message of a test
+_TESTS = 300  # how many tests are kept
+_AFTER_TIMEOUT = 0.5  # share of the limit for a run after a timeout
 _NO_RUN = TestRun()
 _NOTHING_PROVEN = ProvenTests(proven=0, total=0)
 
@@ -242,7 +242,7 @@ class Grade:
 
     @property
     def shares(self) -> TestShares | None:
-        """Return how many visible and hidden tests passed; None if no tests were hidden."""
+        """Return how many visible and hidden tests passed; None if no tests are hidden."""
         if not self.hidden:
             return None
         hidden = (self.passed & self.hidden).total()
@@ -255,7 +255,7 @@ class Grade:
 
     @property
     def total(self) -> int:
-        """Return the number of tests that count."""
+        """Return the number of counted tests."""
         return self.passed.total() + self.failed.total()
 
     @property
@@ -265,7 +265,7 @@ class Grade:
 
     @property
     def ok(self) -> bool:
-        """Return True if at least one test counts, all passed, and neither an error nor the validator objects."""
+        """Return True if at least one test counts, all passed, and there is no other problem."""
         faultless = self.problem is None and self.error is None and not self.refused
         return faultless and bool(self.passed) and not self.failed
 
@@ -285,10 +285,10 @@ class Grade:
 
 
 async def grade_answer(case: GradedCase, answer: Mapping[str, str], resources: Mapping[str, Any]) -> Grade:
-    """Run validator and tests on an answer, and compare them with those of the reference.
+    """Run the validator and the tests on an answer, and compare the result with the reference.
 
-    Each run of the answer has its own time limit, and the scoring clock is paused meanwhile: a slow answer must fail,
-    and must not make its scoring run out of time.
+    Each run has its own time limit, and the scoring clock is paused meanwhile, so that a slow
+    answer fails by itself instead of ending its scoring.
     """
     reference = await reference_of(case, resources)
     skipped = frozenset[str]() if reference else await always_skipped(case, resources)
@@ -307,20 +307,19 @@ async def grade_answer(case: GradedCase, answer: Mapping[str, str], resources: M
 async def run_answer(
     case: GradedCase, reference: ReferenceRun | None, answer: Mapping[str, str], resources: Mapping[str, Any]
 ) -> TestRun:
-    """Run the tests on an answer, with the twins of those that have one.
+    """Run the tests on an answer, with twins if there are any.
 
-    A command has to pass with the tests as they are, and then our own runner with their twins.
+    A command has to pass with the tests as they are, and our own runner with their twins. The command runs last: it
+    shows an answer which forms are true, and the answer could tell that to later runs.
     """
     if reference is None:
         return await run_tests(case, answer, resources)
     confirming = reference.confirming
     if confirming is None:
         return await _run_with_twins(case, reference, answer, resources)
-    run = await run_tests(case, answer, resources)
-    if not run.ok:
-        return run
     own = compare_runs(case, confirming, await _run_with_twins(case, confirming, answer, resources, confirm=True))
-    return run if own.ok else run.model_copy(update={"unconfirmed": own.problem or own.summary()})
+    run = await run_tests(case, answer, resources)
+    return run if own.ok or not run.ok else run.model_copy(update={"unconfirmed": own.problem or own.summary()})
 
 
 async def _run_with_twins(
@@ -340,10 +339,10 @@ async def _run_with_twins(
 
 
 async def grade_nothing(case: GradedCase, why: str, resources: Mapping[str, Any]) -> Grade:
-    """Return the grade of a subject that submitted nothing: it fails every test.
+    """Return the grade for an empty submission, which fails every test.
 
-    The validator is run on the reference. A suite with a broken validator must count for no subject. Otherwise subjects
-    that submitted something would be measured by fewer tests than the others.
+    The validator is still run on the reference: if it is broken, the suite must not count for any
+    subject, so that all subjects are measured by the same tests.
     """
     reference = await reference_of(case, resources)
     await run_validator(case, case.reference, resources)
@@ -362,17 +361,17 @@ def compare_runs(
     skipped: Collection[str] = (),
     types: str | None = None,
 ) -> Grade:
-    """Return the grade of a run.
+    """Return the grade for a test run.
 
-    An answer passes if the validator accepts it, everything ran and passed, and the tests are those of the reference.
+    An answer passes if the validator accepts it, and exactly the reference's tests ran and passed.
 
     Args:
         case: The case.
-        reference: What the reference ran. Without one, every test counts that is not in `skipped`.
-        run: What the answer ran, with or without twins.
-        validation: The validator's answer, if the case has a validator.
-        skipped: Tests that are skipped even without an answer.
-        types: The type errors of the answer, which fail it.
+        reference: The run of the reference. Without it, all tests count except `skipped`.
+        run: The run of the answer, with or without twins.
+        validation: The validator's result, if there is a validator.
+        skipped: Tests that are always skipped.
+        types: The type errors of the answer, which make it fail.
     """
     problem = _problem(case, reference, run)
     wanted = Counter(reference.counted if reference else [test.name for test in run.tests if test.name not in skipped])
@@ -387,7 +386,7 @@ def compare_runs(
 
 
 def _problem(case: GradedCase, reference: ReferenceRun | None, run: TestRun) -> str | None:
-    """Return the reason why none of the reported tests counts, or None."""
+    """Return why none of the reported tests counts, or None."""
     if run.tampered is not None:
         return f"the answer interfered with the tests: {run.tampered}"
     if run.stop in _ENDINGS:
@@ -409,7 +408,7 @@ def _problem(case: GradedCase, reference: ReferenceRun | None, run: TestRun) -> 
 
 
 def test_results(grade: Grade) -> list[TestResult]:
-    """Return the tests that count, each with its message, failed ones first."""
+    """Return the counted tests with their messages, failed tests first."""
     left, hidden = grade.passed.copy(), grade.hidden.copy()
     messages = {test.name: test.message or "" for test in grade.run.tests if test.state != "passed"}
     order = [*(test.name for test in grade.run.tests), *grade.passed.elements(), *grade.failed.elements()]
@@ -427,7 +426,7 @@ def test_results(grade: Grade) -> list[TestResult]:
 
 
 def share_metadata(grade: Grade) -> dict[str, JsonValue]:
-    """Return the metadata of a score about the tests: each test, visible and hidden shares, and how many are proven."""
+    """Return metadata for a score: all tests, visible and hidden shares, number of proven tests."""
     shares = grade.shares
     kept: dict[str, JsonValue] = {TEST_SHARES: shares.model_dump(mode="json")} if shares else {}
     if tests := test_results(grade):
@@ -440,5 +439,5 @@ def share_metadata(grade: Grade) -> dict[str, JsonValue]:
 
 
 def first_line(text: str) -> str:
-    """Return the first line that is not blank; the whole text if all are."""
+    """Return the first line that is not blank, or the whole text if there is none."""
     return next((line for line in text.splitlines() if line.strip()), text)

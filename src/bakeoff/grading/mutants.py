@@ -1,7 +1,8 @@
-"""Make mutants of a reference: the same code with one small fault, which its tests must notice.
+"""Make mutants of a reference: copies with one small fault each, which the tests must notice.
 
-Python, JavaScript and TypeScript share one walk over the syntax tree. Of a Svelte or Vue component, the scripts and the
-expressions in the markup are mutated. Every mutant is valid syntax, and one seed always gives the same mutants.
+Python, JavaScript and TypeScript share one walk over the syntax tree. In Svelte and Vue components,
+scripts and expressions in the markup are changed. Mutants are valid syntax, and the same for the
+same seed.
 """
 
 import ast
@@ -55,7 +56,7 @@ _EFFECTS = frozenset(
     }
 )
 _SYMMETRIC = frozenset({"min", "max", "Math.min", "Math.max", "math.gcd", "math.isclose", "Object.is"})
-# Code without effect on a result, and code that only tells how other code is found or checked.
+# Code without an effect on results, such as imports and types.
 _PASSED_OVER = frozenset(
     {
         *("import_statement", "import_from_statement", "future_import_statement", "comment", "decorator", "type"),
@@ -82,7 +83,7 @@ class Mutant(FrozenModel):
         return f"{self.file}:{self.line}"
 
     def apply(self, reference: Mapping[str, str]) -> dict[str, str]:
-        """Return the reference with the fault in it."""
+        """Return the reference with the fault added."""
         return {**reference, self.file: with_edits(reference[self.file], [self.edit])}
 
 
@@ -95,7 +96,7 @@ class _Fault:
 
 @dataclass(frozen=True, slots=True)
 class _Region:
-    """A part of a file that is code. Expressions of markup are wrapped in parentheses while they are parsed."""
+    """A part of a file that is code. Expressions of markup are parsed in parentheses."""
 
     path: str
     text: str
@@ -105,12 +106,12 @@ class _Region:
 
 
 def find_mutants(reference: Mapping[str, str]) -> list[Mutant]:
-    """Return all mutants of a reference, in the order of its lines."""
+    """Return all mutants of a reference, ordered by line."""
     return [mutant for name, text in reference.items() for mutant in _of_file(name, text)]
 
 
 def choose_mutants(mutants: Sequence[Mutant], count: int, seed: str) -> list[Mutant]:
-    """Return `count` of the mutants, about equally many of each kind, and all equivalent ones in addition."""
+    """Return `count` mutants, spread over all kinds, and all equivalent mutants in addition."""
     draw = random.Random(seed)  # noqa: S311 - a sample
     by_kind: dict[str, list[Mutant]] = {}
     for mutant in draw.sample(mutants, len(mutants)):
@@ -185,7 +186,7 @@ def _regions(name: str, text: str) -> Iterator[_Region]:
 
 
 def _scripts_and_markup(source: bytes) -> tuple[list[_Region], bytearray]:
-    """Return the scripts of a component, and its source reduced to the markup."""
+    """Return the scripts of a component, and its source with only the markup left."""
     scripts, markup = list[_Region](), bytearray(source)
     for found in _ELEMENT.finditer(source):
         if found[1] == b"script":
@@ -229,7 +230,7 @@ def _svelte_regions(source: bytes) -> Iterator[_Region]:
 
 
 def _closing(markup: bytearray, at: int) -> int:
-    """Return the place of the brace that closes the one opened just before `at`."""
+    """Return the position of the brace that closes the brace just before `at`."""
     depth = 1
     while at < len(markup):
         if (skipped := _SKIPPED.match(markup, at)) is not None:
@@ -263,7 +264,7 @@ def _inner(root: Node) -> Node | None:
 
 
 class _FaultMaker:
-    """Yield the faults of one syntax tree."""
+    """Yields the faults of one syntax tree."""
 
     def __init__(self, *, is_python: bool) -> None:
         self.is_python = is_python
@@ -271,7 +272,7 @@ class _FaultMaker:
         self.true = "True" if is_python else "true"
 
     def walk(self, node: Node) -> Iterator[_Fault]:
-        """Yield the faults of a node and of all nodes below it."""
+        """Yield the faults of a node and its descendants."""
         if node.type in _PASSED_OVER or node.type.endswith("_type") or self._is_passed_over(node):
             return
         yield from self._of(node)
@@ -280,11 +281,11 @@ class _FaultMaker:
                 yield from self.walk(child)
 
     def _is_passed_over(self, node: Node) -> bool:
-        if node.type == "expression_statement":  # a docstring, or 'use strict'
+        if node.type == "expression_statement":  # a docstring or 'use strict'
             only = _child(node, 0)
             return node.named_child_count == 1 and only is not None and only.type in ("string", "concatenated_string")
         if node.parent is not None and node.parent.type == "jsx_attribute":
-            return node.type == "string"  # like the plain attributes of other markup
+            return node.type == "string"  # not changed, like plain attributes of other markup
         if node.type == "if_statement" or node.type == "assignment":
             return text_of(node).startswith(("if __name__", "__all__"))
         return False
@@ -322,7 +323,7 @@ class _FaultMaker:
             yield _Fault("dropped statement", _replace(node, "pass" if self.is_python else ";"))
 
     def negated(self, condition: Node) -> _Fault:
-        """Return the opposite of a condition."""
+        """Return the fault that negates a condition."""
         if condition.type == "parenthesized_expression" and condition.named_child_count == 1:
             inner = _child(condition, 0)
             condition = inner if inner is not None else condition
@@ -394,7 +395,7 @@ class _FaultMaker:
         )
 
     def _has_effect(self, done: Node) -> bool:
-        if done.type == "assignment":  # of an attribute or an item; a variable that is missing is found at once
+        if done.type == "assignment":  # only of attributes and items: a missing variable is found at once
             left = done.child_by_field_name("left")
             return left is not None and left.type in ("attribute", "subscript")
         return done.type in _EFFECTS
@@ -407,14 +408,14 @@ def _condition(node: Node) -> Node | None:
 
 
 def _is_condition(node: Node) -> bool:
-    """Return True if a node is a whole condition, which is negated as such."""
+    """Return True if a node is a whole condition, which can be negated."""
     whole = node.parent if node.parent is not None and node.parent.type == "parenthesized_expression" else node
     around = whole.parent
     return around is not None and around.type in _CONDITIONAL | _TERNARIES and _condition(around) == whole
 
 
 def _keeps_the_same(comparison: Node) -> str | None:
-    """Return why a boundary does not matter: if both sides are equal, both branches give the same result."""
+    """Return why a change of a boundary has no effect, or None."""
     sides = {text_of(child) for child in comparison.named_children}
     around = comparison.parent
     if around is not None and around.type == "parenthesized_expression":
@@ -431,7 +432,7 @@ def _keeps_the_same(comparison: Node) -> str | None:
 
 
 def _is_error_text(node: Node) -> bool:
-    """Return True if a text is part of an error message. Many tasks do not prescribe these words."""
+    """Return True if a text is part of an error message, whose words tasks rarely prescribe."""
     for _, around in ancestors(node):
         if around.type.endswith(("_statement", "_definition", "block")):
             return around.type in ("raise_statement", "throw_statement")

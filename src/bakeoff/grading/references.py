@@ -1,4 +1,4 @@
-"""Run each reference in its own tests, and keep which tests count. Answers are compared with that."""
+"""Run the tests of each case on its reference, and record which tests count for answers."""
 
 import asyncio
 import contextlib
@@ -37,46 +37,46 @@ _SOURCE_SUFFIXES = {".py", ".js", ".mjs", ".cjs", ".ts", ".json", ".svelte"}
 
 
 class ReferenceRun(FrozenModel):
-    """The tests that a reference ran, in their order."""
+    """The tests that a reference ran, in order."""
 
     names: tuple[str, ...]
-    skipped: tuple[str, ...] = ()  # by the tests themselves, and so for every candidate
+    skipped: tuple[str, ...] = ()  # skipped by themselves, and so for every answer
     twins: Twins = Twins()
     broken: tuple[str, ...] = ()
     """Tests that the reference itself fails, by the suite's own fault. They count, and the suite is unfit."""
-    shown: tuple[str, ...] = ()  # tests that the subject sees, where a share is hidden from it
-    type_errors: str | None = None  # of the reference itself; those of answers do not count then
+    shown: tuple[str, ...] = ()  # visible tests, if a share of the tests is hidden
+    type_errors: str | None = None  # if the reference has any, those of answers do not count
     confirming: "ReferenceRun | None" = None
     """For a case with a command: its run with our own runner, which confirms the command, if it passes there."""
 
     @classmethod
     def of(cls, run: TestRun) -> Self:
-        """Return the tests of a run of the reference, without twins."""
+        """Make the record from a test run of the reference, without twins."""
         skipped, broken = ([test.name for test in run.tests if test.state == state] for state in ("skipped", "failed"))
         return cls(names=tuple(test.name for test in run.tests), skipped=tuple(skipped), broken=tuple(broken))
 
     @property
     def proven(self) -> tuple[str, ...]:
-        """Return the proven tests: an object that agrees, or disagrees, with everything does not pass them."""
+        """Return the proven tests. An object that equals everything, or nothing, fails them."""
         run = self.confirming or self
         return tuple(run.names[place] for place in sorted(run.twins.proven))
 
     @property
     def unproven(self) -> tuple[str, ...]:
-        """Return the counted tests without proof: an answer that agrees with everything may pass them."""
+        """Return the unproven tests. An object that equals everything may pass them."""
         run = self.confirming or self
         proven, counted = run.twins.proven, set(run.counted)
         return tuple(name for place, name in enumerate(run.names) if place not in proven and name in counted)
 
     @property
     def proven_tests(self) -> ProvenTests:
-        """Return the number of proven tests among those that count."""
+        """Return how many of the counted tests are proven."""
         total = len((self.confirming or self).counted)
         return ProvenTests(proven=total - len(self.unproven), total=total)
 
     @property
     def advice(self) -> dict[str, tuple[str, ...]]:
-        """Return advice that would make the unproven tests provable, with the names of the tests for each."""
+        """Return advice on how to make tests provable, with the names of the tests."""
         run = self.confirming or self
         if not run.twins.twins:
             return {_NO_TWINS: self.unproven} if self.unproven else {}
@@ -86,12 +86,12 @@ class ReferenceRun(FrozenModel):
 
     @property
     def hidden(self) -> Counter[str]:
-        """Return the tests that count and are hidden from the subject."""
+        """Return the counted tests that are hidden from the subject."""
         return Counter(self.counted) - Counter(self.shown) if self.shown else Counter()
 
     @property
     def counted(self) -> tuple[str, ...]:
-        """Return the tests that a candidate can pass or fail."""
+        """Return the tests that an answer can pass or fail."""
         skipped = set(self.skipped)
         return tuple(name for name in self.names if name not in skipped)
 
@@ -101,7 +101,7 @@ class References:
     """The resource that keeps the runs of references.
 
     Args:
-        verify_command: The command, without the name of a case, that shows why a reference does not pass.
+        verify_command: The command, without the case name, that shows why a reference fails.
     """
 
     verify_command: str
@@ -114,7 +114,7 @@ class References:
 
 @dataclass(frozen=True, slots=True)
 class OpenReferences:
-    """References that have been run, in this process or in an earlier one."""
+    """The runs of references, kept in memory and in a cache on disk."""
 
     folder: Path
     verify_command: str
@@ -122,7 +122,7 @@ class OpenReferences:
     _locks: dict[str, asyncio.Lock] = field(default_factory=dict)
 
     async def get(self, key: str, run: Callable[[], Awaitable[ReferenceRun]]) -> ReferenceRun:
-        """Return the stored value of a key, or else the result of `run`. The same key never runs twice at a time."""
+        """Return the stored run of a key, or call `run`. Equal keys never run at the same time."""
         async with self._locks.setdefault(key, asyncio.Lock()):
             if key not in self._known:
                 path, stored = self.folder / f"{key}.json", None
@@ -130,14 +130,14 @@ class OpenReferences:
                     stored = ReferenceRun.model_validate_json(read_file(path))
                 if stored is None or not stored.counted:
                     stored = await run()
-                    with contextlib.suppress(OSError):  # a cache that cannot be written only costs time
+                    with contextlib.suppress(OSError):  # an unwritable cache only costs time
                         write_atomically(path, stored.model_dump_json().encode())
                 self._known[key] = stored
         return self._known[key]
 
 
 async def reference_of(case: GradedCase, resources: Mapping[str, Any]) -> ReferenceRun | None:
-    """Return the run of the reference; None if the case has none. Raise `GraderError` if it fails its own tests."""
+    """Return the run of the reference, or None. Raise `GraderError` if it fails its own tests."""
     if not case.reference:
         return None
 
@@ -154,12 +154,12 @@ async def reference_of(case: GradedCase, resources: Mapping[str, Any]) -> Refere
 
 
 async def keep_reference(case: GradedCase, run: TestRun, resources: Mapping[str, Any]) -> ReferenceRun:
-    """Return the run of the reference, with the twins that are stored or else are searched now."""
+    """Return the stored run of the reference. If there is none, search for twins and store it."""
     return await _stored(case, resources, lambda: _completed(case, run, resources))
 
 
 async def always_skipped(case: GradedCase, resources: Mapping[str, Any]) -> frozenset[str]:
-    """Return, for a case without a reference, the tests that are skipped even without an answer."""
+    """Return, for a case without a reference, the tests that are always skipped."""
 
     async def run() -> ReferenceRun:
         return ReferenceRun.of(await run_tests(case, {}, resources))
@@ -175,18 +175,18 @@ async def _stored(
 
 
 def reference_key(case: GradedCase, installation: str) -> str:
-    """Return a key of everything that decides which tests a reference runs, and under which names."""
+    """Return a key of all data that affects which tests a reference runs, and their names."""
     settings = case.settings.model_dump(mode="json", exclude={"seconds", "validator"})
     return fingerprint(grading_digest(), installation, settings, case.files, case.reference)
 
 
 async def _completed(case: GradedCase, run: TestRun, resources: Mapping[str, Any]) -> ReferenceRun:
-    """Return the run of the reference, with everything that answers are compared with."""
+    """Return the run of the reference with all data that answers are compared with."""
     found = await _with_twins(case, run, resources)
     shown = TestRun()  # the tests that the subject sees
     if case.settings.shown_tests:
         shown = await run_tests(case, case.reference, resources, case.settings.shown_tests)
-        if (why := reference_problem(shown)) is not None:  # the others were not cut out cleanly
+        if (why := reference_problem(shown)) is not None:  # the hidden tests were not removed cleanly
             raise GraderError(f"case {case.name!r}: its reference does not pass without the hidden tests ({why})")
     names, types = tuple(test.name for test in shown.tests), await type_errors(case, case.reference, resources)
     return found.model_copy(update={"shown": names, "type_errors": types})
@@ -195,8 +195,8 @@ async def _completed(case: GradedCase, run: TestRun, resources: Mapping[str, Any
 async def _with_twins(case: GradedCase, run: TestRun, resources: Mapping[str, Any]) -> ReferenceRun:
     """Return the run of the reference, with the twins of its tests.
 
-    If an exercise has a command, the twins are for our own runner, which is faster and confirms the command. If that
-    cannot run the reference, they are for the command itself.
+    If an exercise has a command, the twins are made for our own, faster runner, which confirms the
+    command. If our runner cannot run the reference, the twins are made for the command.
     """
     if case.settings.command and not case.is_exercise:
         return ReferenceRun.of(run)
@@ -213,7 +213,7 @@ async def _with_twins(case: GradedCase, run: TestRun, resources: Mapping[str, An
 
 
 async def _run_confirming(case: GradedCase, resources: Mapping[str, Any]) -> TestRun | None:
-    """Return the reference's run with the runner that confirms the command; None if it does not pass there."""
+    """Return the reference's run in our own runner; None if it fails there."""
     if confirming_runner(case, resources) is None:
         return None
     try:
@@ -226,13 +226,13 @@ async def _run_confirming(case: GradedCase, resources: Mapping[str, Any]) -> Tes
 
 
 def is_partly_usable(case: GradedCase, run: TestRun) -> bool:
-    """Return True if the tests that a reference passes still count. They do in a suite, but not in an exercise."""
+    """Return True if some tests count although the reference fails others, as in a suite."""
     ran = run.tampered is None and run.error is None and run.stop == "finished"
     return ran and not case.is_exercise and any(test.state == "passed" for test in run.tests)
 
 
 def reference_problem(run: TestRun) -> str | None:
-    """Return the reason why a run cannot serve as a reference, or None."""
+    """Return why a run cannot serve as a reference, or None."""
     if run.tampered is not None or run.error is not None:
         return run.tampered or run.error
     if run.stop != "finished":
@@ -245,7 +245,7 @@ def reference_problem(run: TestRun) -> str | None:
 
 @cache
 def grading_digest() -> str:
-    """Return a digest of everything that runs and grades tests here. Another version may name tests differently."""
+    """Return a digest of the code that runs and grades tests. Other code may give other results."""
     folder = Path(toolchains.__file__).parent
     sources = {
         str(path.relative_to(folder.parent)): path.read_text(encoding="utf-8")

@@ -1,6 +1,6 @@
 """Parse sources with tree-sitter, find the tests in them, and change them.
 
-Python, JavaScript and TypeScript have much in common. A `Dialect` names what differs.
+Python, JavaScript and TypeScript have much in common. A `Dialect` holds the differences.
 """
 
 import re
@@ -16,7 +16,7 @@ Kind: TypeAlias = Literal["text", "number", "boolean", "nothing", "pattern", "co
 
 
 class SyntaxEdit(NamedTuple):
-    """Replace the bytes from `start` to `end` of a file by `text`."""
+    """Replaces the bytes from `start` to `end` of a file by `text`."""
 
     start: int
     end: int
@@ -25,7 +25,7 @@ class SyntaxEdit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """The words of a language's grammar."""
+    """The names that the grammar of a language uses."""
 
     kinds: Mapping[str, Kind]
     calls: str
@@ -63,12 +63,12 @@ _TEST_CALLS = frozenset({"it", "test", "fit", "xit", "xtest"})
 
 
 def both_ways(pairs: Mapping[str, str]) -> dict[str, str]:
-    """Return a mapping from each word to its counterpart, in both directions."""
+    """Return a mapping of each word to its counterpart, in both directions."""
     return {**pairs, **{there: here for here, there in pairs.items()}}
 
 
 def nodes_of_tests(path: str, text: str) -> list[Node]:
-    """Return the syntax of each test of a file, decorators included, in the order in which they are written."""
+    """Return the syntax nodes of a file's tests with their decorators, in order."""
     dialect = dialect_of(path)
     if dialect is None:
         return []
@@ -77,7 +77,7 @@ def nodes_of_tests(path: str, text: str) -> list[Node]:
 
 
 def dialect_of(path: str) -> Dialect | None:
-    """Return the dialect of a file, by its ending; None for another language."""
+    """Return the dialect of a file by its suffix, or None for another language."""
     suffix = PurePosixPath(path).suffix
     if suffix == ".py":
         return PYTHON
@@ -85,17 +85,17 @@ def dialect_of(path: str) -> Dialect | None:
 
 
 def parse(path: str, text: str) -> Node:
-    """Return the syntax tree of a file. The name of the file determines its language."""
+    """Return the syntax tree of a file. The suffix of the path determines the language."""
     return _parser(PurePosixPath(path).suffix).parse(to_bytes(text)).root_node
 
 
 def to_bytes(text: str) -> bytes:
-    """Encode a source, also one with a lone surrogate. Positions in a syntax tree count bytes."""
+    """Encode a source, even with lone surrogates. Positions in syntax trees count bytes."""
     return text.encode(errors="surrogatepass")
 
 
 def with_edits(text: str, edits: Iterable[SyntaxEdit]) -> str:
-    """Return a source with edits, which must not overlap."""
+    """Return a source with edits applied. They must not overlap."""
     source = to_bytes(text)
     for start, end, instead in sorted(edits, reverse=True):
         source = source[:start] + to_bytes(instead) + source[end:]
@@ -115,7 +115,7 @@ def _parser(suffix: str) -> Parser:
 
 
 def python_tests(node: Node, prefix: str = "") -> Iterator[tuple[str, Node]]:
-    """Yield the qualified name and the syntax of each test below a node, decorators included."""
+    """Yield the qualified name and the node of each test below a node, with decorators."""
     for child in node.named_children:
         inner = child.child_by_field_name("definition") if child.type == "decorated_definition" else child
         if inner is None or inner.type not in ("function_definition", "class_definition"):
@@ -138,14 +138,14 @@ def _javascript_tests(node: Node) -> Iterator[Node]:
 
 
 def walk(node: Node) -> Iterator[Node]:
-    """Yield a node and everything below it."""
+    """Yield a node and all its descendants."""
     yield node
     for child in node.children:
         yield from walk(child)
 
 
 def called_base(node: Node) -> str:
-    """Return the name that a chain of calls and members begins with: `it` of `it.each(table)`."""
+    """Return the first name in a chain of calls and members: `it` in `it.each(table)`."""
     inner: Node | None = node
     while inner is not None and inner.type in ("call_expression", "member_expression", "non_null_expression"):
         inner = inner.child_by_field_name("function") or inner.child_by_field_name("object") or inner.named_child(0)
@@ -153,7 +153,7 @@ def called_base(node: Node) -> str:
 
 
 def called_name(call: Node) -> str:
-    """Return the last name in the callee of a call: `toBe` of `expect(x).toBe(1)`."""
+    """Return the last name before the arguments of a call: `toBe` in `expect(x).toBe(1)`."""
     callee = call.child_by_field_name("function")
     if callee is None:
         return ""
@@ -168,7 +168,7 @@ def _function_in(call: Node) -> bool:
 
 
 def ancestors(node: Node, top: Node | None = None) -> Iterator[tuple[Node, Node]]:
-    """Yield the ancestors of a node, innermost first, each with its child on the path.
+    """Yield the ancestors of a node, innermost first, each after its child on the path.
 
     `top` is the ancestor to stop before.
     """
@@ -179,5 +179,5 @@ def ancestors(node: Node, top: Node | None = None) -> Iterator[tuple[Node, Node]
 
 
 def text_of(node: Node | None) -> str:
-    """Return the source of a node; an empty text where there is none."""
+    """Return the source of a node; empty for None."""
     return (node.text or b"").decode(errors="surrogatepass") if node is not None else ""

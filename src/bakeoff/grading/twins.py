@@ -1,17 +1,17 @@
-"""Make perturbed twins of tests: the same test with another expected value, which a right answer must fail.
+"""Make twins of tests: each is a test with another expected value, which right answers must fail.
 
-Graded code shares a process with its tests, so a report that everything passed proves nothing by itself. Therefore each
-grading runs the tests twice, in separate processes. In each run another half of the tests is perturbed, and only the
-right answers show which half. A test counts as passed only if it passed and its twin failed.
+Graded code runs in the same process as its tests, so it could forge their results. Therefore each
+grading runs the tests twice, in separate processes. In each run, a different half of the tests is
+replaced by twins, and only code that knows the right results can tell which half. A test counts as
+passed only if it passed and its twin failed.
 
-A grading draws one of several forms of the twins. Each form changes one assertion of each test, and other forms change
-other assertions: an answer that copies an expected value from the test file is caught if that value is changed in the
-drawn form. `pair_values` pairs the values that tests expect: each takes the place of the other. So the twin of a twin
-is the test, and someone who sees both files of a form needs the right answers to tell which values are true.
-`candidates` proposes perturbations of one test, the best first: the paired value, an invented one, the opposite
-assertion, another input, and as the last resort a negation. An object that agrees with everything passes a test and
-fails its negation, so that a negation proves nothing. `find_twins` tries them on the reference, those of many tests in
-one run, and proves halves of them.
+Twins have several forms, of which each grading draws one. Each form changes a different assertion
+of a test, so an answer that copies expected values from the test file is caught. `pair_values`
+swaps expected values in pairs. Someone who sees both files of a form still needs the right results
+to tell which values are true. `candidates` proposes changes to a test, the best first: the swapped
+value, an invented value, the opposite assertion, another input and, as the last resort, a negation.
+A negation proves nothing, because an object that equals everything passes a test and fails its
+negation. `find_twins` tries changes on the reference, many tests in one run, and checks the halves.
 """
 
 import random
@@ -30,18 +30,18 @@ from bakeoff.toolchains.outcome import TestOutcome, TestRun
 
 FEW = 4
 """A suite with fewer twins than this is run in several pairs: with one pair, a guess would be right too often."""
-_MAX_VALUES = 4  # of one rank that are tried
-_MAX_INPUTS = 3  # that are borrowed for one value
+_MAX_VALUES = 4  # values of one rank that are tried
+_MAX_INPUTS = 3  # values that are borrowed to replace one
 _QUOTED = re.compile(r"""([a-zA-Z]*)('{3}|"{3}|['"`])(.*)\2""", re.DOTALL)
 _CHANGEABLE = re.compile(r"(?<!\\)[a-zA-Z0-9]")
 _WORDS = re.compile(r"(?<![\\\w])([a-zA-Z]{2,})([ _-])([a-zA-Z]{2,})(?!\w)")
 _TABLE_COLUMNS = 3
-_SHORT = 4  # a text of two characters with its quotes
+_SHORT = 4  # two characters and their quotes
 _PATTERNS = ("raises", "assertRegex", "assertRaisesRegex", "assertWarnsRegex", "match=", "match ", "search ")
-# What must stay in a regular expression: escapes, classes, alternatives, groups, and numbers of repetitions that are
-# no exact ones. Another letter in them may match the same text.
+# Parts of a regular expression that must not change: escapes, classes, alternatives, groups and
+# inexact repetitions. With a change there, it may match the same text.
 _SPECIAL = re.compile(r"\\.|\[[^\]]*\]|\{\d*,\d*\}|\(.*\)|.*\|.*|\w[*?]", re.DOTALL)
-# A test that fails in another way fails before its assertion, whatever that says.
+# A test with any other error failed before its assertion.
 _BY_ASSERTION = re.compile(r"assert|expect|DID NOT RAISE|not raised", re.IGNORECASE)
 _BEFORE_ASSERTION = re.compile(r"Unable to find|TestingLibraryElementError|multiple elements")
 _OTHER_ERROR = re.compile(r"(?!Assertion|TestingLibraryElement)[\w.]*(Error|Exception)\b")
@@ -49,10 +49,10 @@ _OTHER_ERROR = re.compile(r"(?!Assertion|TestingLibraryElement)[\w.]*(Error|Exce
 RunReference = Callable[[Mapping[str, str]], Coroutine[Any, Any, TestRun]]
 """Run the reference with these test files in place of the suite's own."""
 _MAX_ROUNDS = 16
-_MAX_TIMEOUTS = 2  # another input may never end; finding out which one is not worth more waits
-_SLOW_SECONDS = 0.5  # a twin that waits for something that never comes; another one may fail at once
+_MAX_TIMEOUTS = 2  # other inputs may never end; do not wait more often to find which
+_SLOW_SECONDS = 0.5  # a twin is slow if it waits in vain; another may fail at once
 _HALVES = 3
-_FORMS, _FORMS_OF_FEW = _HALVES, 4  # perturbations of a test; few tests need more of them to show something
+_FORMS, _FORMS_OF_FEW = _HALVES, 4  # changes per test; with few tests, more are needed
 _MAX_MENDINGS = 10
 _WEAK = ("input", "negation")
 _PARAMETERS = re.compile(r"[\[(/]")  # what follows the name of a test that runs several times
@@ -66,7 +66,7 @@ It may pass both if another part of a text, a value that the answer makes itself
 
 
 class Perturbation(NamedTuple):
-    """Edits of one test."""
+    """A change to one test."""
 
     edits: tuple[SyntaxEdit, ...]
     change: Change
@@ -74,12 +74,12 @@ class Perturbation(NamedTuple):
 
     @property
     def proves(self) -> bool:
-        """Return True if nothing that agrees or disagrees with everything passes the test and fails this one."""
+        """Return True unless the change is a negation, which proves nothing."""
         return self.change != "negation"
 
 
 class Twin(FrozenModel):
-    """The perturbations of one test that the reference fails."""
+    """The changed forms of one test, all of which the reference fails."""
 
     file: str
     change: Change = "value"
@@ -91,7 +91,7 @@ class Twin(FrozenModel):
 
 
 class Twins(FrozenModel):
-    """The twins of a suite, and halves of them that were proven on the reference."""
+    """The twins of a suite, and tested ways to divide them into two halves."""
 
     twins: tuple[Twin, ...] = ()
     halves: tuple[frozenset[int], ...] = ()
@@ -101,16 +101,16 @@ class Twins(FrozenModel):
     """
 
     def places(self, *changes: Change) -> frozenset[int]:
-        """Return the places of the tests that have a twin, or one of these kinds."""
+        """Return the positions of tests that have a twin, optionally only of these kinds."""
         return frozenset(place for twin in self.twins if not changes or twin.change in changes for place in twin.tests)
 
     @property
     def proven(self) -> frozenset[int]:
-        """Return the places of the proven tests: of those with a twin that is more than a negation."""
+        """Return the positions of the proven tests, which have a twin that is not a negation."""
         return self.places("value", "part", "input")
 
     def perturb(self, files: Mapping[str, str], perturbed: Collection[int], form: int = 0) -> dict[str, str]:
-        """Return the test files with this form of some twins, by their indices, in place of their tests."""
+        """Return the test files with the twins of these indices, in the given form."""
         edits: dict[str, list[SyntaxEdit]] = {}
         for index in perturbed:
             twin = self.twins[index]
@@ -118,14 +118,14 @@ class Twins(FrozenModel):
         return {name: with_edits(files[name], each) for name, each in edits.items()}
 
     def complement(self, half: Collection[int]) -> frozenset[int]:
-        """Return the indices of the twins that are not in a half: those that the other run perturbs."""
+        """Return the indices of all twins that are not in this half."""
         return frozenset(range(len(self.twins))) - frozenset(half)
 
 
 def _slots(test: TestSource) -> tuple[list[Value], list[Value]]:
-    """Return the values to perturb, and the parts of these.
+    """Return the values to change, and their inner values.
 
-    For a test that expects no value, use the inputs of its conditions that must hold or must not.
+    For a test that expects no value, return the inputs of its conditions.
     """
     expected = [value for value in test.values if value.rank == EXPECTED]
     if not expected and not test.expects_rows:
@@ -146,13 +146,13 @@ def _place(value: Value) -> _Place:
 
 
 def pair_values(values: Sequence[Value], earlier: Sequence[Mapping[_Place, str]] = ()) -> dict[_Place, str]:
-    """Return, for each value, the text of the value that it is swapped with.
+    """Return, for each value, the text of the value to swap it with.
 
-    Values are paired with those that are most like them: in assertions of the same kind about the same subject, and of
-    the same length. If their number is odd, three form a ring, which looks the same in both directions. Left-over
-    values are not in the result, and no pair of an earlier result is repeated.
+    Values are paired with the most similar ones: in the same kind of assertion, about the same
+    subject and of similar length. If their number is odd, three values replace each other in a
+    ring. Values without a partner are left out, and pairs of earlier results are not repeated.
     """
-    # An honest text may hold two words that are looked for; it hardly holds a word and its misspelling.
+    # A right text may contain two of the expected words, but hardly a word and its misspelling.
     long = [value for value in values if value.comparison == "part" and len(value.text) > _SHORT]
     left = {_place(value): value for value in values if value.comparison != "close" and value not in long}
     paired: dict[_Place, str] = {}
@@ -182,13 +182,13 @@ def pair_values(values: Sequence[Value], earlier: Sequence[Mapping[_Place, str]]
 
 
 def _link(paired: dict[_Place, str], *ring: Value) -> None:
-    """Replace each of these values by the next, and the last by the first."""
+    """Replace each value by the next, and the last by the first."""
     for value, other in zip(ring, (*ring[1:], ring[0]), strict=True):
         paired[_place(value)] = other.text
 
 
 def _ring_for(value: Value, group: Sequence[Value], paired: Mapping[_Place, str]) -> tuple[Value, Value, Value] | None:
-    """Return a left-over value with two of its group that are paired with each other."""
+    """Return an unpaired value with two values of its group that are paired with each other."""
     for one in group:
         for two in group:
             linked = paired.get(_place(one)) == two.text and paired.get(_place(two)) == one.text
@@ -198,7 +198,7 @@ def _ring_for(value: Value, group: Sequence[Value], paired: Mapping[_Place, str]
 
 
 def _can_swap(one: Value, other: Value) -> bool:
-    """Return True if no answer can give both values."""
+    """Return True if no answer can satisfy both values."""
     if one.text == other.text or {one.comparison, other.comparison} & {"true", "false"}:
         return {one.comparison, other.comparison} == {"true", "false"} and one.text != other.text
     alike = one.kind == other.kind or "nothing" in (one.kind, other.kind)
@@ -209,7 +209,7 @@ def _can_swap(one: Value, other: Value) -> bool:
 
 
 class Proposals:
-    """Propose perturbations of the tests of a suite."""
+    """Proposes changes to the tests of a suite."""
 
     def __init__(self, files: Mapping[str, str], draw: random.Random) -> None:
         self.tests = [(name, test) for name, text in files.items() for test in _apart(find_tests(name, text))]
@@ -227,7 +227,7 @@ class Proposals:
                 self._by_role.setdefault(value.role, {}).setdefault(value.text, value)
 
     def candidates(self, test: TestSource) -> Iterator[Perturbation]:
-        """Yield perturbations of one test, the best first."""
+        """Yield changes to one test, the best first."""
         if test.expects_rows:
             yield from self._of_rows(test, 1, "value")
         slots, found = self._slots[id(test)], dict[tuple[SyntaxEdit, ...], Perturbation]()
@@ -246,7 +246,7 @@ class Proposals:
         yield from (Perturbation((edit,), "negation") for edit in reversed(test.flips))
 
     def _of_slot(self, value: Value, form: int = 0) -> Iterator[Perturbation]:
-        """Yield the value that this one is paired with in a form, then invented values."""
+        """Yield changes to a value: first its partner in this form, then invented values."""
         change: Change = "value" if value.comparison in ("equal", "close") else "part"
         if value.comparison in ("true", "false"):
             change = "input"
@@ -256,7 +256,7 @@ class Proposals:
             yield Perturbation((SyntaxEdit(value.start, value.end, text),), change, form)
 
     def _of_rows(self, test: TestSource, column: int, change: Change) -> Iterator[Perturbation]:
-        """Yield perturbations of a whole table: in each row, replace the last value or, by `column`, one before it."""
+        """Yield changes to a whole table: replace one value in each row, counted from the end."""
         rows = [row for row in _inner_rows(test) if len(row) >= column]
         if not rows or len(rows) != len(test.rows):
             return
@@ -269,7 +269,7 @@ class Proposals:
         return [each.edits[0] for each in self._of_slot(value)]
 
     def _other_inputs(self, value: Value) -> list[SyntaxEdit]:
-        """Return edits that replace a value by another of the same role, or by an invented one."""
+        """Return edits that replace a value by others of the same role, or by invented ones."""
         others = self._by_role.get(value.role, {}).values()
         alike = [each.text for each in others if each.text != value.text and each.kind == value.kind]
         borrowed = self._draw.sample(alike, min(_MAX_INPUTS, len(alike)))
@@ -277,7 +277,7 @@ class Proposals:
         return [SyntaxEdit(value.start, value.end, text) for text in (*borrowed, *invented)]
 
     def _invented(self, value: Value) -> list[str]:
-        """Return invented values that resemble this one. The same rules could invent this value from each of them."""
+        """Return similar invented values, from which the same rules could make this value."""
         text = value.text
         if value.kind == "boolean":
             return [{"true": "false", "false": "true", "True": "False", "False": "True"}[text]]
@@ -291,7 +291,7 @@ class Proposals:
         if value.kind == "container" and (quoted := re.search(r"""(['"])(\w*)\1(?!\s*:)[^'"]*$""", text)) is not None:
             return self._other_texts(text, quoted.start(2), quoted.end(2), pattern=False)
         if value.kind == "text":
-            return self._other_texts(text, 0, len(text), pattern=False)  # what is written out of a computed text
+            return self._other_texts(text, 0, len(text), pattern=False)  # the literal parts of a computed text
         empty = ["[0]"] if text == "[]" else []
         return empty or _other_numbers(text, far=False) if value.kind == "container" else []
 
@@ -319,10 +319,10 @@ _COUNTERPARTS = str.maketrans(both_ways(dict(zip(_ONE + _ONE[:13].upper(), _OTHE
 
 
 def _other_numbers(text: str, *, far: bool) -> list[str]:
-    """Return numbers of the same length, with another last digit, or another first one if they are to be far away."""
+    """Return numbers of equal length with another last digit or, if `far`, another first digit."""
     if text[:1] == "0" and text[1:2].isalpha():
         return []  # hexadecimal and the like
-    searched = text if text[:1] in "([{" else text.partition("e")[0]  # no digit of an exponent
+    searched = text if text[:1] in "([{" else text.partition("e")[0]  # leave exponents alone
     digits = [found.start() for found in re.finditer(r"[1-9]" if far else r"\d", searched)]
     if not digits:
         return ["5"] if far else []
@@ -333,7 +333,7 @@ def _other_numbers(text: str, *, far: bool) -> list[str]:
 
 
 def _apart(tests: Iterable[TestSource]) -> Iterator[TestSource]:
-    """Yield tests that share no table: a table of several tests is left to the first of them."""
+    """Yield tests that share no table. The first test with a table keeps it."""
     taken = set[int]()
     for test in tests:
         starts = {value.start for row in test.rows for value in row}
@@ -342,7 +342,7 @@ def _apart(tests: Iterable[TestSource]) -> Iterator[TestSource]:
 
 
 def _inner_rows(test: TestSource) -> list[list[Value]]:
-    """Return the values of each row, without the row itself and without parts of values."""
+    """Return the values in each row, without the row itself and without nested values."""
     cells = [row[1:] if row[0].kind == "container" and len(row) > 1 else row for row in test.rows]
     return [[value for value in row if not any(_is_inside(value, other) for other in row)] for row in cells]
 
@@ -352,7 +352,7 @@ _NOTHING = Perturbation((), "negation")
 
 @dataclass(slots=True)
 class _TwinSearch:
-    """The search for the twins of one test."""
+    """The search for twins of one test."""
 
     index: int
     file: str
@@ -364,15 +364,15 @@ class _TwinSearch:
     tried: Perturbation = _NOTHING
 
     def wants(self, forms: int) -> bool:
-        """Return True while more perturbations are needed."""
+        """Return True while the test needs more changes."""
         return bool(self.places) and (not self.found or len(self.found) < forms)
 
     def keep(self, failures: Sequence[TestOutcome], seconds: float) -> None:
-        """Keep the tried change, given the failures that it causes and the seconds that it adds.
+        """Keep the tried change if its failures prove something and it is not too slow.
 
-        A failure before the assertion, for example of a changed query or of a key that is not there, proves nothing: an
-        answer that makes every assertion pass would fail it too, and look right. Other inputs and negations are only
-        kept if there is nothing better.
+        A failure before the assertion, for example by a missing key, proves nothing: an answer that
+        forges all assertions would fail there too, and so look right. Other inputs and negations
+        are kept only without a better change.
         """
         opposite = not self.tried.edits or self.tried.edits[0] in self.source.opposites
         if not opposite and any(_OTHER_ERROR.match(test.message) for test in failures):
@@ -386,12 +386,12 @@ class _TwinSearch:
         (self.slow if seconds >= _SLOW_SECONDS else self.found).append(self.tried)
 
     def settle(self) -> None:
-        """Take slow perturbations if nothing better was found."""
+        """Use slow changes if nothing better was found."""
         if not self.found or not self.found[0].proves:
             self.found = [each for each in self.slow if each.proves][:2] or self.found or self.slow[:1]
 
     def twins(self) -> Iterator[Twin]:
-        """Yield the twins that were found: one for each row of a table, so that each row is perturbed by itself."""
+        """Yield the twins of the test: a twin for each row of a table, or a single twin."""
         if not self.found:
             return
         by_form = {each.form: each for each in reversed(self.found)}
@@ -412,7 +412,7 @@ async def find_twins(files: Mapping[str, str], plain: TestRun, run: RunReference
 
     Args:
         files: The test files of the suite, by path.
-        plain: The run of the reference with these files as they are.
+        plain: The run of the reference with the unchanged files.
         run: Runs the reference with other test files.
     """
     draw = random.SystemRandom()
@@ -426,7 +426,7 @@ async def find_twins(files: Mapping[str, str], plain: TestRun, run: RunReference
     trial = _TwinTrials(files, plain, run)
     forms = _FORMS_OF_FEW if len(searches) < FEW else _FORMS
     for attempt in range(_MAX_ROUNDS):
-        # Further perturbations are only looked for in the first rounds, while most tests still need one.
+        # Search for further changes only in the first rounds, while most tests still need one.
         wanted = forms if attempt < forms else 1
         open_searches = [search for search in searches if search.wants(wanted) and _next(search)]
         if not open_searches:
@@ -438,7 +438,7 @@ async def find_twins(files: Mapping[str, str], plain: TestRun, run: RunReference
 
 
 async def _locate(searches: Sequence[_TwinSearch], files: Mapping[str, str], plain: TestRun, run: RunReference) -> None:
-    """Find out which tests of a run each test of the source becomes: by their names, or by marks in their titles."""
+    """Find which tests of a run come from each test in source, by names or marks in titles."""
     counted = {place for place, test in enumerate(plain.tests) if test.state == "passed"}
     named = {search.source.name: search for search in searches if search.source.name is not None}
     if named:
@@ -465,7 +465,7 @@ async def _locate(searches: Sequence[_TwinSearch], files: Mapping[str, str], pla
 
 
 def _inherited(named: Mapping[str, _TwinSearch], name: str) -> _TwinSearch | None:
-    """Return the test of that name in the other class that this class inherits it from; None unless just one fits."""
+    """Return the only test of another class that this test can be inherited from, or None."""
     last = name.partition("[")[0].rpartition(" > ")[2]
     fitting = [search for known, search in named.items() if known.rpartition(" > ")[2] == last]
     return fitting[0] if len(fitting) == 1 else None
@@ -478,7 +478,7 @@ def _next(search: _TwinSearch) -> bool:
 
 @dataclass(slots=True)
 class _TwinTrials:
-    """Try perturbations on the reference, those of many tests in one run."""
+    """Tries changes on the reference, for many tests in one run."""
 
     files: Mapping[str, str]
     plain: TestRun
@@ -486,7 +486,7 @@ class _TwinTrials:
     timeouts: int = 0
 
     async def of(self, searches: Sequence[_TwinSearch]) -> None:
-        """Run the reference with one perturbation of each test, and keep those that it fails."""
+        """Run the reference with one change per test, and keep the changes that make it fail."""
         edits: dict[str, list[SyntaxEdit]] = {}
         for search in searches:
             edits.setdefault(search.file, []).extend(search.tried.edits)
@@ -505,14 +505,14 @@ class _TwinTrials:
 
 
 def _is_like(found: TestRun, plain: TestRun) -> bool:
-    """Return True if the same tests ran to their end, and nothing went wrong outside of them."""
+    """Return True if the same tests ran to the end, without new errors outside of them."""
     return (
         len(found.tests) == len(plain.tests) and found.stop == "finished" and (found.error is None or bool(plain.error))
     )
 
 
 def _parts(searches: Sequence[_TwinSearch]) -> list[list[_TwinSearch]]:
-    """Split tests, one of which broke the run: first those with another input, which may never end."""
+    """Split the tests of a broken run. Changed inputs, which may never end, come last."""
     given = [search for search in searches if search.tried.change == "input"]
     others = [search for search in searches if search.tried.change != "input"]
     if given and others:
@@ -524,16 +524,16 @@ def _parts(searches: Sequence[_TwinSearch]) -> list[list[_TwinSearch]]:
 async def _prove(
     searches: Sequence[_TwinSearch], files: Mapping[str, str], plain: TestRun, run: RunReference, draw: random.Random
 ) -> Twins:
-    """Draw halves, and check on the reference that in each every true test passes and every twin fails.
+    """Draw halves, and check on the reference that all true tests pass and all twins fail.
 
-    A twin that makes another test fail, because it ends before it cleans up, is left out.
+    Twins that make another test fail, for example by not cleaning up, are left out.
     """
     usable = [twin for search in searches for twin in search.twins()]
     was_broken = False
     for _ in range(_MAX_MENDINGS):
         if not usable:
             break
-        # A coin for each twin: of halves of equal size, an answer that knows all tests but one would know that one too.
+        # Toss a coin for each twin: with equal halves, all others would reveal the last one.
         halves = tuple(frozenset(index for index in range(len(usable)) if draw.randrange(2)) for _ in range(_HALVES))
         twins = Twins(twins=tuple(usable), halves=halves)
         unfit, is_broken = await _unfit(twins, files, plain, run)
@@ -542,7 +542,7 @@ async def _prove(
         was_broken |= is_broken
         usable = [twin for index, twin in enumerate(usable) if index not in unfit]
     if not usable and not was_broken:
-        return Twins()  # each of the tests, when it fails, makes others fail
+        return Twins()  # every test makes others fail when it fails
     raise InfraError(
         "no half of the tests could be perturbed so that the reference passes the other half; "
         "tests that depend on time do that, and so does a busy machine"
@@ -550,9 +550,9 @@ async def _prove(
 
 
 async def _unfit(twins: Twins, files: Mapping[str, str], plain: TestRun, run: RunReference) -> tuple[set[int], bool]:
-    """Return the twins that the reference passes, that make a later true test fail, or that break the run.
+    """Return twins that the reference passes, that make a true test fail, or that break the run.
 
-    The second value is true if they break it.
+    The second value is True if they break the run.
     """
     few = len(twins.twins) < FEW
     for number, half in enumerate(twins.halves * (_FORMS_OF_FEW if few else 1)):
@@ -567,7 +567,7 @@ async def _unfit(twins: Twins, files: Mapping[str, str], plain: TestRun, run: Ru
                 if place in wrong and test.state != "failed":
                     unfit |= {index for index in perturbed if place in twins.twins[index].tests}
                 elif place not in wrong and test.state != known.state:
-                    # The perturbed test that ran last before this place is to blame, or else the first after it.
+                    # Blame the last changed test before this position, or else the first after it.
                     before = [index for index in perturbed if twins.twins[index].tests[-1] < place]
                     after = [index for index in perturbed if twins.twins[index].tests[0] > place]
                     unfit |= {max(before, key=lambda index: twins.twins[index].tests)} if before else set(after[:1])
@@ -579,7 +579,7 @@ async def _unfit(twins: Twins, files: Mapping[str, str], plain: TestRun, run: Ru
 async def _breaking(
     twins: Twins, form: int, perturbed: Sequence[int], files: Mapping[str, str], plain: TestRun, run: RunReference
 ) -> set[int]:
-    """Return the first of these twins that breaks the run together with those before it."""
+    """Return the first twin that breaks the run when all earlier twins are used with it."""
     fewest, most = 1, len(perturbed)
     while fewest < most:
         middle = (fewest + most) // 2

@@ -1,7 +1,7 @@
-"""Read tests from their source: the values and assertions in each, and what an assertion expects.
+"""Read tests from source: their values, their assertions, and the values that these expect.
 
-Each assertion also gives edits that make it expect the opposite, which must fail where the test passes: `opposites`, if
-an object that agrees with everything passes both forms (`<` and `>=`), and `flips`, if it does not (`==` and `!=`).
+Each assertion also gives edits to its opposite, which right answers fail. They are `opposites` if
+an object that agrees with everything passes both (`<` and `>=`), or else `flips` (`==` and `!=`).
 """
 
 import builtins
@@ -49,8 +49,8 @@ _SIGNS = frozenset({"unary_operator", "unary_expression"})
 _FROM_IMPORT = re.compile(r"^[ \t]*from\s+([\w.]+)\s+import\s+(\([^)]*\)|[^\n]+)", re.MULTILINE)
 _RELATIVE_IMPORT = re.compile(r"import\b([^;'\"]*?)\bfrom\s*['\"]\.")
 _WRAPPED = ("parenthesized_expression", "as_expression", "satisfies_expression")
-_BUILDS = re.compile(r"(approx|[A-Z]\w*|date|time|datetime|timedelta)$")  # calls that make an expected value
-# A right answer may satisfy two bounds, two collections or two precisions, so these values are never changed.
+_BUILDS = re.compile(r"(approx|[A-Z]\w*|date|time|datetime|timedelta)$")  # calls that create an expected value
+# Never change bounds, collections or precisions: a right answer may satisfy both values.
 _TOLERANCES = frozenset({"places", "delta", "rel", "abs", "rel_tol", "abs_tol", "tolerance", "timeout"})
 _BOUNDS = re.compile(r"assert(Greater|Less|In$|Not)|toBe(Greater|Less)|toSatisfy|toBeOneOf")
 _NO_SUBJECT = re.compile(r"$|assert|expect$|to[A-Z]|raises$|approx$|(len|list|sorted|str|repr|tuple|set|dict|round)$")
@@ -97,12 +97,12 @@ _AGREEING = frozenset({"<", ">=", ">", "<=", "is", "is not"}) | {
     name for name in _OPPOSITE_METHODS if re.match("assertIs(?!Inst)|assert(Greater|Less)", name)
 }
 """Assertions that an object can pass in both forms by agreeing with everything (`<`), or cannot agree with (`is`)."""
-_UNUSUAL = ("BufferError", "ChildProcessError")  # hardly an exception of an honest solution derives from them
+_UNUSUAL = ("BufferError", "ChildProcessError")  # honest solutions hardly raise these
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A literal in a test. `role` is its position, so that values of one role can replace each other."""
+    """A literal in a test. Values with the same `role`, or position, can replace each other."""
 
     start: int
     end: int
@@ -117,7 +117,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class TestSource:
-    """One test as it is written: a function in Python, a call of `it` or `test` in JavaScript."""
+    """One test in source: a function in Python, a call of `it` or `test` in JavaScript."""
 
     __test__ = False  # keep pytest from collecting it
 
@@ -137,10 +137,9 @@ class TestSource:
 
 
 def find_tests(path: str, text: str) -> list[TestSource]:
-    """Return the tests of a file, in the order in which they are written.
+    """Return the tests of a file in order.
 
-    A file of another language has none, and neither has one that is nested deeper than we can follow: Python cannot
-    compile it.
+    The result is empty for other languages, and for files nested too deeply to compile.
     """
     try:
         return _found_tests(path, text)
@@ -161,14 +160,14 @@ def _found_tests(path: str, text: str) -> list[TestSource]:
 
 
 def _imported_by_python(text: str) -> Iterator[str]:
-    """Yield the names that a test file imports from the answer, or from any module outside the standard library."""
+    """Yield the names that a test file imports from outside the standard library."""
     for module, names in _FROM_IMPORT.findall(text):
         if module.partition(".")[0] not in sys.stdlib_module_names | {"pytest"}:
             yield from re.findall(r"\w+", names)
 
 
 class _TestReader:
-    """Read one test."""
+    """Reads one test."""
 
     def __init__(self, node: Node, dialect: Dialect, own: frozenset[str]) -> None:
         self.node, self.dialect, self.own = node, dialect, own
@@ -188,7 +187,7 @@ class _TestReader:
         return _bare(table) if self._expects_last_of(names, body) else None
 
     def _in_last_column(self, node: Node) -> bool:
-        """Return True if a value is in the last column of a table that a loop in the test runs over."""
+        """Return True if a value is in the last column of a table that the test loops over."""
         row, table, holder = None, node, node.parent
         while holder is not None and (holder.type in self.dialect.containers or holder.type in _WRAPPED):
             if holder.type not in _WRAPPED:
@@ -201,7 +200,7 @@ class _TestReader:
         return looped and row.named_children[-1].start_byte <= node.start_byte
 
     def read_python(self, name: str) -> TestSource:
-        """Return the test in a function. `name` is its qualified name."""
+        """Read the test in a function. `name` is its qualified name."""
         tables = [
             rows
             for decorator in self.node.children
@@ -218,7 +217,7 @@ class _TestReader:
         return TestSource(name, None, self._values(body), rows, *_parted(changes, expects))
 
     def read_javascript(self) -> TestSource:
-        """Return the test in a call of `it` or `test`."""
+        """Read the test in a call of `it` or `test`."""
         given = self.node.child_by_field_name("arguments")
         arguments = given.named_children if given is not None else []
         title = arguments[0] if arguments and arguments[0].type in ("string", "template_string") else None
@@ -230,7 +229,7 @@ class _TestReader:
         return TestSource(None, at, values, rows, *_parted(changes, expects))
 
     def _javascript_parameters(self) -> list[str]:
-        """Return the names that a table binds: parameters of the test, or of the loop around it."""
+        """Return the names that a table binds: parameters of the test or of the loop."""
         given = self.node.child_by_field_name("arguments")
         functions = [each for each in (given.named_children if given is not None else []) if "function" in each.type]
         for function in functions:
@@ -247,7 +246,7 @@ class _TestReader:
         return []
 
     def _javascript_tables(self) -> list[Node]:
-        """Return the arrays from which several tests are made: of `it.each`, of a loop, or of `forEach`."""
+        """Return the arrays that make several tests: of `it.each`, a loop or `forEach`."""
         callee = self.node.child_by_field_name("function")
         given = callee.child_by_field_name("arguments") if callee is not None else None
         tables = [given.named_children[0]] if given is not None and given.named_children else []
@@ -283,7 +282,7 @@ class _TestReader:
             and node.parent is not None
             and (any(each.type in _COMPUTED for each in node.parent.children))
         ):
-            kind = "text" if re.search("[a-zA-Z]{2}", text_of(node)) else None  # what is written out of a computed text
+            kind = "text" if re.search("[a-zA-Z]{2}", text_of(node)) else None  # the literal parts of a computed text
         if kind is not None:
             role, rank = self._role(node), EXPECTED if table else self._rank(node)
             if rank is not None and not (rank == EXPECTED and _is_key(node)):
@@ -302,7 +301,7 @@ class _TestReader:
                     yield from self._walk(child, table=table)
 
     def _kind(self, node: Node) -> Kind | None:
-        """Return the kind of a literal; None for everything that is computed."""
+        """Return the kind of a literal; None if the value is computed."""
         if node.type in _SIGNS:
             argument = node.child_by_field_name("argument")
             return "number" if argument is not None and self.dialect.kinds.get(argument.type) == "number" else None
@@ -320,11 +319,11 @@ class _TestReader:
         return node.type == "comment" or self._kind(node) is not None
 
     def _rank(self, node: Node) -> int | None:
-        """Return the rank of a value; None for the message of an assertion."""
+        """Return the rank of a value, or None for values to leave alone, such as messages."""
         return self._python_rank(node) if self.is_python else self._javascript_rank(node)
 
     def _role(self, node: Node) -> str:
-        """Return the position of a value: which argument of which call, or in which comparison or assignment."""
+        """Return the position of a value: an argument of a call, a comparison or an assignment."""
         path, child, parent = "", node, node.parent
         while parent is not None and (parent.type in self.dialect.containers or parent.type == "pair"):
             if parent.type == "pair":
@@ -341,7 +340,7 @@ class _TestReader:
         return f"{'=' if parent.type in self.dialect.assignments else parent.type}{path}"
 
     def _subject(self, node: Node) -> str:
-        """Return the name of the function that the assertion around a value calls; empty outside of assertions."""
+        """Return the name of the tested function if an assertion contains the value, or ""."""
         around = [parent for _, parent in ancestors(node, self.node)]
         calls = [each for each in around if each.type == self.dialect.calls]
         asserting = [each for each in around if each.type == "assert_statement"]
@@ -357,7 +356,7 @@ class _TestReader:
             return EXPECTED
         beside = node.parent.children if node.parent is not None else []
         if any(each.type in ("is", "is not") for each in beside) and node.type not in ("true", "false", "none"):
-            return None  # Python warns of `is` with a number or a text
+            return None  # Python warns about `is` with a number or a string
         for child, parent in ancestors(node, self.node):
             if parent.type == "assert_statement":
                 if child != parent.named_child(0):
@@ -383,14 +382,14 @@ class _TestReader:
                     if callee is not None and callee.type == "identifier" and base == "expect":
                         return EXPECTED if calls and _only_finds(parent) else ASSERTED
                     if child == parent.child_by_field_name("arguments"):
-                        return EXPECTED  # also if a helper makes what is expected out of it
+                        return EXPECTED  # even if a helper builds the expected value from it
                 calls += 1
             if not calls and _names_expected(parent.child_by_field_name("name")):
                 return EXPECTED
         return GIVEN
 
     def _comparison(self, node: Node, rank: int) -> Comparison | None:
-        """Return how an assertion compares a value; None if it must stay as it is."""
+        """Return how an assertion compares a value; None if the value must not change."""
         for child, parent in ancestors(node, self.node):
             if parent.type == "keyword_argument" and text_of(parent.child_by_field_name("name")) in _TOLERANCES:
                 return None
@@ -424,13 +423,13 @@ class _TestReader:
 
 
 def _only_finds(expect: Node) -> bool:
-    """Return True if an assertion only checks that a value is found."""
+    """Return True if an assertion only checks that a value exists."""
     matcher = expect.parent
     return matcher is not None and text_of(matcher.child_by_field_name("property")) == "toBeInTheDocument"
 
 
 def _compared_by_call(call: Node, value: Node, argument: Node) -> Comparison | None:
-    """Return how an assertion that is a call compares a value in it; "none" if the call is not an assertion."""
+    """Return how an assertion call compares a value; "none" for other calls."""
     name = called_name(call)
     if name in _TOLERANT:
         position = sum(each.end_byte <= value.start_byte for each in argument.named_children)
@@ -446,7 +445,7 @@ def _compared_by_call(call: Node, value: Node, argument: Node) -> Comparison | N
 
 
 def _names_in(pattern: Node | None) -> list[str]:
-    """Return the names that parameters or a pattern bind, in their order."""
+    """Return the names that parameters or a pattern bind, in order."""
     if pattern is None or pattern.type == "type_annotation":
         return []
     if pattern.type in ("identifier", "shorthand_property_identifier_pattern"):
@@ -470,13 +469,13 @@ def _bare(node: Node) -> Node:
 
 
 def _parted(changes: list[_Opposite], expects: bool) -> tuple[tuple[SyntaxEdit, ...], bool, tuple[SyntaxEdit, ...]]:
-    """Return the negations, True if rows are expected, and the opposites, in the form of `TestSource`."""
+    """Return the flips, `expects` and the opposites, as `TestSource` has them."""
     flips, opposites = (tuple(edit for edit, agrees in changes if agrees is wanted) for wanted in (False, True))
     return flips, expects, opposites
 
 
 def _python_opposites(node: Node) -> Iterator[_Opposite]:
-    """Yield, for each assertion below a node, the edits that turn it into its opposite."""
+    """Yield the edits that turn each assertion below a node into its opposite."""
     if node.type == "assert_statement" and (asserted := node.named_child(0)) is not None:
         if asserted.type == "not_operator" and (inner := asserted.child_by_field_name("argument")) is not None:
             yield SyntaxEdit(asserted.start_byte, inner.start_byte, ""), False
@@ -506,9 +505,9 @@ def _python_opposites(node: Node) -> Iterator[_Opposite]:
 
 
 def _javascript_opposites(node: Node) -> Iterator[_Opposite]:
-    """Yield, for each assertion below a node, the edit that turns it into its opposite.
+    """Yield the edit that turns each assertion below a node into its opposite.
 
-    A negated assertion with an opposite matcher stays a negated one.
+    A negated assertion whose matcher has an opposite stays negated.
     """
     callee = node.child_by_field_name("function") if node.type == "call_expression" else None
     matcher = callee.child_by_field_name("property") if callee is not None else None
@@ -531,12 +530,12 @@ def _javascript_opposites(node: Node) -> Iterator[_Opposite]:
 
 
 def _is_key(node: Node) -> bool:
-    """Return True if a value is the key of a lookup, as in `expected["total"]`."""
+    """Return True for the key of a lookup, as in `expected["total"]`."""
     parent = node.parent
     return parent is not None and parent.type.startswith("subscript") and node != parent.named_children[0]
 
 
 def _is_a(name: str, wanted: str) -> bool:
-    """Return True if `raises(wanted)`, with one exception or a tuple, accepts the built-in exception `name`."""
+    """Return True if `raises(wanted)` also accepts the built-in exception `name`."""
     kinds = [getattr(builtins, word, None) for word in re.findall(r"\w+", wanted)]
     return any(isinstance(kind, type) and issubclass(getattr(builtins, name), kind) for kind in kinds)

@@ -78,7 +78,7 @@ class _AtifAgent(LoggedObject):
 
 
 class AtifTrajectory(LoggedObject):
-    """Hold the steps of one agent on one task."""
+    """The steps of one agent on one task."""
 
     schema_version: str = Field(pattern=r"^ATIF-v1\.")
     session_id: str | None = None
@@ -216,7 +216,7 @@ class _HarborTrial(LoggedObject):
 
 
 def trial_folders(folder: Path) -> list[Path]:
-    """Return the folders of the trials of a job, or the folder itself if it is that of one trial."""
+    """Return the trial folders of a job, or the folder itself if it belongs to one trial."""
 
     def is_trial(candidate: Path) -> bool:
         found = file_in(candidate, RESULT)
@@ -226,7 +226,7 @@ def trial_folders(folder: Path) -> list[Path]:
 
 
 def read_job(path: Path) -> ForeignLog:
-    """Read a folder, trial by trial."""
+    """Read the folder of a job, trial by trial."""
     folders = trial_folders(path)
     prompts: dict[str, str] = {}
     for folder in folders:
@@ -245,7 +245,7 @@ def read_job(path: Path) -> ForeignLog:
         format="Harbor trial folder" if folders == [path] else "Harbor job folder",
         name=name_of(job.name),
         trials=trials,
-        content_known=False,  # agents word the instruction of one task differently
+        content_known=False,  # agents word the instruction of the same task differently
     )
 
 

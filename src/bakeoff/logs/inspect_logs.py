@@ -41,8 +41,8 @@ from bakeoff.plan import Case, SubjectSpec
 from bakeoff.record import NO_USAGE, Failure, Reasoning, Score, Step, Text, ToolCall, Transcript, Usage
 
 MAX_MEMBER_SIZE = 128 << 20
-_MAX_UNPACKED = 1 << 30  # of all members together, unless
-_DENSEST = 1000  # times the size of the archive is more, which only a bomb reaches
+_MAX_UNPACKED = 1 << 30  # bytes of all members, or more if the archive is large
+_DENSEST = 1000  # members may be up to this many times larger than the archive; only bombs are more
 _ZSTANDARD = 93
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError, ValueError)
 _LOCAL_HEADER = struct.Struct("<4s22xHH")
@@ -63,7 +63,7 @@ class Archive:
                 raise RunFolderError(f"{path} is not a whole zip archive: {visible(str(error), 200)}") from error
             raise
         self._size, self._unpacked = os.fstat(self._file.fileno()).st_size, 0
-        # The last of several members with one name counts, as for Inspect.
+        # Of several members with the same name, the last counts, as in Inspect.
         self.names = tuple({each.filename: None for each in self._zip.infolist()})
 
     def __enter__(self) -> Self:
@@ -193,7 +193,7 @@ class _Header(LoggedObject):
 
 
 def read_archive(path: Path) -> ForeignLog:
-    """Read an `.eval` archive. Samples are unpacked one at a time."""
+    """Read an `.eval` archive, unpacking one sample at a time."""
     with Archive(path) as archive:
         # A log whose evaluation was killed has a start, and no header yet.
         member = next((name for name in ("header.json", "_journal/start.json") if name in archive), None)
@@ -251,7 +251,7 @@ def _trial(sample: _InspectSample, subject: SubjectSpec, *, ours: bool) -> Logge
     judging = _usage(grader) if grader else NO_USAGE
     rest = used - judging
     if min(rest.input, rest.output, rest.cost or 0) < 0:
-        rest = used  # where a log counts more for judging than in all, they are apart
+        rest = used  # if judging counts more than the total, the total does not include it
     scores = [score for name, each in (sample.scores or {}).items() for score in _scores(name, each)]
     counted = [score for score in scores if not ours or score.name == _OWN]
     total, working = sample.total_time, sample.working_time
@@ -272,7 +272,7 @@ def _trial(sample: _InspectSample, subject: SubjectSpec, *, ours: bool) -> Logge
 
 
 def _with_attachments(sample: _InspectSample) -> _InspectSample:
-    """Put long texts, which Inspect stores once per sample, back where they belong."""
+    """Insert the long texts, which Inspect stores only once for each sample, in their places."""
     if not sample.attachments:
         return sample
 
@@ -375,7 +375,7 @@ def _number(value: Any) -> Any:
 
 
 def _failure(sample: _InspectSample) -> Failure | None:
-    """Return why a sample has no result. A sample that reached a limit but was scored has one."""
+    """Return why a sample has no result. If it reached a limit but was scored, it has a result."""
     if sample.error is not None:
         return broken(sample.error.message, sample.error.traceback)
     if sample.limit is None or sample.scores:

@@ -159,19 +159,19 @@ def _log(path: Path, rows: Rows, format_: str, *, name: str, **known: Any) -> Fo
 
 
 def _trial(result: _PromptfooResult, *, several_prompts: bool) -> LoggedTrial:
-    """Return a trial. With several prompts, the prompt belongs to the subject, and the case has only variables."""
+    """Return a trial. The prompt belongs to the subject, and names it if there are several; the case has variables."""
     grading, response = result.gradingResult or _PromptfooGrading(), result.response or _Response()
     given = result.provider
     provider = name_of(given if isinstance(given, str) else given.label or given.id, "provider")
-    options = {"provider": provider, "prompt": result.prompt.label if several_prompts else None}
+    options = {"provider": provider, "prompt": result.prompt.label}
     name = f"{provider} · {visible(result.prompt.label, 80)}" if several_prompts else provider
     used = (response.tokenUsage or LoggedUsage()).usage()
     output = as_json(response.output)
-    metadata = {"prompt": result.prompt.raw if several_prompts else None, "replayed": response.cached or None}
-    # Promptfoo may weigh its assertions: its own verdict counts, and the assertions are shown beside it.
+    metadata = {"prompt": result.prompt.raw or None, "replayed": response.cached or None}
+    # Promptfoo may weight its assertions, so its own verdict counts, and assertions are only shown.
     tests = [each.as_test() for each in grading.componentResults or ()]
     return LoggedTrial(
-        case=_case(result, several_prompts=several_prompts),
+        case=_case(result),
         subject=subject_of(name, options),
         attempt_seconds=None if result.latencyMs is None else result.latencyMs / 1000,
         failure=_failure(result),
@@ -187,17 +187,18 @@ def _trial(result: _PromptfooResult, *, several_prompts: bool) -> LoggedTrial:
     )
 
 
-def _case(result: _PromptfooResult, *, several_prompts: bool) -> Case:
+def _case(result: _PromptfooResult) -> Case:
+    """Return a test as a case. Tests with the same variables and other assertions are different cases."""
     test = result.testCase
     variables = {key: as_json(value) for key, value in (test.vars or result.vars or {}).items()}
     told = ", ".join(f"{key}={visible(text_of(value), 60)}" for key, value in variables.items())
     asserts = [each for each in test.asserts or () if isinstance(each, dict) and str(each.get("type")) in _EXPECTED]
     expected = [as_json(each["value"]) for each in asserts if each.get("value") is not None]
-    prompt = json.dumps(variables, indent=1, ensure_ascii=False) if several_prompts else text_of(result.prompt.raw)
     return Case(
         id=name_of(test.description or told, "test"),
-        prompt=prompt,
+        prompt=json.dumps(variables, indent=1, ensure_ascii=False),
         expected=expected[0] if len(expected) == 1 else (expected or None),
+        hidden={"assertions.json": json.dumps(as_json(test.asserts), indent=1)} if test.asserts else {},
         tags=tags_of(test.metadata or {}),
     )
 

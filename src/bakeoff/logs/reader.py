@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from math import isfinite
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any
+from typing import Any, Self
 
 from pydantic import JsonValue, ValidationError
 
@@ -32,7 +33,7 @@ from bakeoff.logs.trials import (
     text_of,
 )
 from bakeoff.options import RunOptions
-from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec, Trial
+from bakeoff.plan import IMPORTED, Case, Plan, ScorerSpec, SubjectSpec, Trial
 from bakeoff.record import NO_USAGE, Phase, Record, Score
 from bakeoff.report.readers import Circumstances, Description, Source
 from bakeoff.storage.redaction import Redactor, known_secrets
@@ -89,9 +90,6 @@ _BY_KEYS: dict[str, _Test] = {
 }
 
 
-DOOR = "imported"
-IMPORTED = "imported"
-"""The key in a plan's settings for the `LogSource` of an imported log."""
 _PASS_OR_FAIL = {0.0, 0.5, 1.0}  # 0.5 is partial credit
 _MAX_VALUE_LENGTH = 60  # characters of a value that is not a number
 _HUGE = 1e300  # whole numbers may be too large for a float
@@ -108,24 +106,84 @@ class LogSource(FrozenModel):
 
     @property
     def words(self) -> str:
-        """Return the tool with its version, if the log has it."""
+        """Name the tool, with its version if the log has it."""
         return f"{self.tool} {self.version}" if self.version else self.tool
 
 
 def plan_source(plan: Plan) -> LogSource:
-    """Return where the run of a plan was imported from."""
+    """Return the source from which the run of a plan was imported."""
     try:
         return LogSource.model_validate(plan.settings.get(IMPORTED))
     except ValidationError:  # a plan may come from anywhere
         return LogSource(tool="another tool", format="unknown", file="unknown")
 
 
+class Scale(FrozenModel):
+    """The worst and the best value of a scorer, which count as 0 and 1."""
+
+    scorer: str = ""  # empty: every scorer that counts
+    worst: float
+    best: float
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read `1:10`, or `NAME=1:10` for one scorer. Raise UsageError otherwise."""
+        name, _, ends = text.rpartition("=")
+        with suppress(ValueError):
+            worst, best = map(float, ends.split(":"))
+            if isfinite(best - worst) and best != worst:
+                return cls(scorer=name, worst=worst, best=best)
+        raise UsageError(f"--scale {text!r} is not LOW:HIGH or NAME=LOW:HIGH, such as 1:10 or rating=1:10")
+
+    def __str__(self) -> str:
+        return f"{self.worst:g}:{self.best:g}"
+
+
 class Choices(FrozenModel):
-    """Hold the choices of the user about a log."""
+    """The user's choices about a log."""
 
     format: str | None = None  # None: by its content
     scorers: tuple[str, ...] = ()  # those that count; none means those of the format
+    scales: tuple[Scale, ...] = ()
     threshold: float | None = None  # None: 1 where all scores are pass or fail, else scores are only recorded
+
+    def scale_of(self, scorer: str) -> Scale | None:
+        """Return the scale of a scorer: its own, or that of all scorers."""
+        named = sorted(self.scales, key=lambda scale: not scale.scorer)
+        return next((scale for scale in named if scale.scorer in (scorer, "")), None)
+
+    def counted(self, trial: LoggedTrial) -> tuple[Score, ...]:
+        """Return the scores that count, then the others without values, which are shown but not in any mean."""
+        if self.scorers:
+            given = (*trial.scores, *trial.asides)
+            return tuple(self._scaled(score) for score in given if score.name in self.scorers)
+        return (*map(self._scaled, trial.scores), *map(_beside, trial.asides))
+
+    def _scaled(self, score: Score) -> Score:
+        """Return a score from 0 to 1. Raise UsageError if its value is a number outside the scale."""
+        scale, given = self.scale_of(score.name), score.metadata.get("value") if score.value is None else score.value
+        if isinstance(given, bool) or not isinstance(given, int | float):
+            return _explained(score)
+        ends = scale or Scale(worst=0, best=1)
+        value = (given - ends.worst) / (ends.best - ends.worst) if abs(given) < _HUGE else -1
+        if not 0 <= value <= 1:
+            told = f"{given:.12g}" if abs(given) < _HUGE else "a huge number"
+            way_out = "give its worst and best value with --scale LOW:HIGH, or choose other scorers with --scorer"
+            if scale is not None:
+                way_out = "widen the scale, or give it to one scorer: --scale NAME=LOW:HIGH"
+            name = visible(score.name)
+            raise UsageError(
+                f"scorer {name!r} has the value {told}, which is not from {ends.worst:g} to {ends.best:g}: {way_out}"
+            )
+        if scale is None:
+            return score
+        name, metadata = self.shown_name(score.name), {**score.metadata, "value": given}
+        return score.model_copy(update={"name": name, "value": value, "metadata": metadata})
+
+    def shown_name(self, scorer: str) -> str:
+        """Return the name of a scorer in reports. Scores on another scale are not comparable: it is in the name."""
+        scale = self.scale_of(scorer)
+        return scorer if scale is None else name_of(f"{scorer} ({scale})")
 
 
 @dataclass(frozen=True)
@@ -162,8 +220,18 @@ class LogFile:
                 case = names.different(case)
                 round_ = rounds.get((case.id, trial.subject.name), 0)
                 rounds[case.id, trial.subject.name] = round_ + 1
-            scores = _counted(trial, self.choices.scorers)
-            yield trial.model_copy(update={"case": case, "round": round_, "scores": scores, "asides": ()})
+            try:
+                scores = self.choices.counted(trial)
+            except UsageError as error:
+                raise UsageError(f"{self.path}: {error}") from error
+            if scores or trial.failure is not None or not (trial.scores or trial.asides):
+                yield trial.model_copy(update={"case": case, "round": round_, "scores": scores, "asides": ()})
+
+    @cached_property
+    def scorers(self) -> tuple[str, ...]:
+        """Return the names of the scorers that count."""
+        names = {score.name: None for trial in self.log.trials() for score in trial.scores}
+        return self.choices.scorers or tuple(names)
 
     @property
     def plan(self) -> Plan:
@@ -195,11 +263,12 @@ class LogFile:
             if len(values) <= len(_PASS_OR_FAIL):
                 values |= {score.value for score in trial.scores if score.value is not None}
             rounds = max(rounds, (trial.round or 0) + 1)
+        for name in self.choices.scorers:
+            if self.choices.shown_name(name) not in scorers:
+                known = {each.name: None for trial in self.log.trials() for each in (*trial.scores, *trial.asides)}
+                raise UsageError(f"--scorer {name!r}: {self.path} has only {visible(', '.join(known), 300)}")
         if not cases:
             raise RunFolderError(f"{self.path} holds no trial: {self.log.tool} logged none")
-        for name in self.choices.scorers:
-            if name not in scorers:
-                raise UsageError(f"--scorer {name!r}: {self.path} has no such scorer; leave it out to see which it has")
         unrun = (Case(id=each, prompt="") for each in self.log.planned if each not in cases)
         digest = None
         if self.path.is_file():
@@ -207,16 +276,16 @@ class LogFile:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type] # it has readinto
         known = {name: getattr(self.log, name) for name in ("tool", "version", "format")}
         source = LogSource(**known, file=name_of(self.path.name), sha256=digest)
-        usual = 1.0 if values <= _PASS_OR_FAIL else None
+        usual = 1.0 if values <= _PASS_OR_FAIL and not self.choices.scales else None
         usual = usual if self.log.threshold is None else self.log.threshold
         plan = Plan(
-            name=self.log.name,
+            name=name_of(" · ".join([self.log.name, *self.choices.scorers])),
             cases=(*cases.values(), *{each.id: each for each in unrun}.values()),
             subjects=tuple(subjects.values()),
             scorers=tuple(ScorerSpec(kind=RECORDED, name=name) for name in scorers) or (ScorerSpec(kind=RECORDED),),
             rounds=rounds,
             threshold=usual if self.choices.threshold is None else self.choices.threshold,
-            door=DOOR,
+            door=IMPORTED,
             settings={IMPORTED: source.model_dump(exclude_none=True)},
             sparse=self.log.sparse,
         )
@@ -233,7 +302,7 @@ class LogFile:
 
 
 class _CaseNames:
-    """Give different names to cases with one name and different contents. Cases with one content are rounds."""
+    """Unique names for different cases of the same name. Equal cases are rounds of one case."""
 
     def __init__(self) -> None:
         self._given: dict[str, str] = {}  # name by digest
@@ -251,15 +320,8 @@ class _CaseNames:
         return Case(**{**{name: getattr(case, name) for name in Case.model_fields}, "id": self._given[digest]})
 
 
-def _counted(trial: LoggedTrial, wanted: tuple[str, ...]) -> tuple[Score, ...]:
-    """Return the scores that count, and the others without values, so that they are shown but do not affect means."""
-    if wanted:
-        return tuple(_explained(score) for score in (*trial.scores, *trial.asides) if score.name in wanted)
-    return (*map(_explained, trial.scores), *map(_beside, trial.asides))
-
-
 def _explained(score: Score) -> Score:
-    """Return a score. If its value could not be used, put the cause before the reason from the log."""
+    """If the value of a score could not be used, add the cause to its reason."""
     if score.value is not None or score.failure is not None:
         return score
     because = _why_unscored(score.metadata.get("value"))
@@ -269,11 +331,8 @@ def _explained(score: Score) -> Score:
 def _why_unscored(value: JsonValue) -> str:
     if value is None:
         return "the log has no value"
-    if not isinstance(value, int | float):
-        text = value if isinstance(value, str) else json.dumps(value)
-        return f"{visible(text, _MAX_VALUE_LENGTH) or 'an empty text'} is no number"
-    told = f"{value:.12g}" if abs(value) < _HUGE else "the number"
-    return f"{told} is not between 0 and 1"
+    text = value if isinstance(value, str) else json.dumps(value)
+    return f"{visible(text, _MAX_VALUE_LENGTH) or 'an empty text'} is no number"
 
 
 def _beside(score: Score) -> Score:
@@ -304,7 +363,7 @@ def _record(trial: Trial, logged: LoggedTrial, threshold: float | None, created:
 
 
 class ForeignLogReader:
-    """Read the logs of other tools, so that commands accept them like our own result files."""
+    """The reader of other tools' logs, so that commands accept them like our own result files."""
 
     @property
     def what(self) -> str:
@@ -312,17 +371,27 @@ class ForeignLogReader:
         return f"a log of another tool ({known_formats()})"
 
     def __init__(self, choices: Choices | None = None) -> None:
-        self._choices = choices or Choices()
+        self.choices = choices or Choices()
         self._last: LogFile | None = None  # one path is described, then read
 
     def recognises(self, path: Path) -> bool:
-        """Tell whether the format of the path is known. The format of an unreadable path is not."""
+        """Tell whether the path can be read and has a known format."""
         with suppress(RunFolderError):
             return detect(path) is not None
         return False
 
+    def apart(self, path: Path) -> "list[ForeignLogReader]":
+        """Return a reader for each scorer of a log, because no tool reports the mean of several scorers."""
+        names = self.open(path).scorers
+        if len(names) < 2:
+            return [self]
+        return [ForeignLogReader(self.choices.model_copy(update={"scorers": (name,)})) for name in names]
+
     def describe(self, path: Path) -> Description:
         file = self.open(path)
+        if (several := file.scorers)[1:]:
+            names = visible(", ".join(several), 300)
+            raise UsageError(f"{path} has {len(several)} scorers ({names}): `bakeoff import` makes a run of each")
         return Description(name=path.name, plan=file.plan, content_known=file.log.content_known)
 
     def circumstances(self, path: Path) -> Circumstances:  # noqa: ARG002 - versions are those of bakeoff
@@ -332,9 +401,9 @@ class ForeignLogReader:
         return self.open(path).records()
 
     def open(self, path: Path) -> LogFile:
-        """Return the log at a path. The last one is kept, because a path is described and then read."""
+        """Return the log at a path. Keep the last one, as a path is described and then read."""
         if self._last is None or self._last.path != path:
-            self._last = LogFile(path, self._choices)
+            self._last = LogFile(path, self.choices)
         return self._last
 
 
@@ -348,7 +417,7 @@ class ImportedRun:
 
 
 def import_log(path: Path, results: Path, choices: Choices) -> ImportedRun:
-    """Write the plan and records of a log to a new run folder. Nothing is left if the log cannot be read to its end."""
+    """Write the plan and records of a log to a new run folder. Leave nothing if it is unreadable."""
     reader = ForeignLogReader(choices)
     source = Source(path, reader)
     plan = source.plan

@@ -1,4 +1,4 @@
-"""Provide what all formats share: a log, its trials, and the checked conversion of their values."""
+"""Define what all formats share: a log, its trials, and the conversion of their values."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -76,12 +76,12 @@ class LoggedUsage(LoggedObject):
 
     def usage(self) -> Usage:
         """Return the counts as usage. Counts that are not known are 0; an unknown cost stays unknown."""
-        counts = {name: getattr(self, name) or 0 for name in Usage.model_fields}
+        counts = {name: getattr(self, name, 0) or 0 for name in Usage.model_fields}
         return Usage(**counts | {"cost": self.cost})
 
 
 class LoggedTrial(FrozenModel):
-    """One trial of a log. None is unknown. `round` None stands for the next round of the case and subject."""
+    """One trial of a log. None means unknown; for `round`, it means the next round."""
 
     case: Case
     subject: SubjectSpec
@@ -110,11 +110,11 @@ class ForeignLog:
     trials: Callable[[], Iterator[LoggedTrial]]
     version: str | None = None
     created: float | None = None
-    planned: tuple[str, ...] = ()  # the ids of all cases, also of those without a trial
-    rounds: int = 1  # that were planned
-    sparse: bool = True  # nothing says that every subject was to have every case
-    threshold: float | None = None  # that the log itself names
-    content_known: bool = True  # not only the ids of cases
+    planned: tuple[str, ...] = ()  # the ids of all cases, including those without a trial
+    rounds: int = 1  # the planned number
+    sparse: bool = True  # the log does not say that every subject should have every case
+    threshold: float | None = None  # as named in the log
+    content_known: bool = True  # False: only the ids of cases are known
 
 
 def read_json(path: Path) -> Any:
@@ -149,7 +149,7 @@ def name_of(text: object, otherwise: str = "unnamed") -> str:
 
 
 def text_of(value: object) -> str:
-    """Return a text as it is, None as an empty text, and other data as JSON."""
+    """Return a text unchanged, None as an empty string, and other data as JSON."""
     from bakeoff.report.formatting import as_text
 
     return clean_text(as_text(as_json(value)))
@@ -176,7 +176,7 @@ def seconds_of(moment: object) -> float | None:
 
 
 def seconds_between(first: object, last: object) -> float | None:
-    """Return the seconds from one ISO time to another, or None if one is unknown or they are in the wrong order."""
+    """Return the seconds between two ISO times; None if one is unknown or the order is wrong."""
     start, end = seconds_of(first), seconds_of(last)
     return None if start is None or end is None or end < start else end - start
 
@@ -225,13 +225,13 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.?)*+(?:"|\Z)|[{}\[\]]')
 
 
 def first_bytes(path: Path) -> bytes:
-    """Return the beginning of a file."""
+    """Return the first bytes of a file."""
     with open_file(path) as file:
         return file.read(_HEAD)
 
 
 def outer_keys(head: bytes) -> tuple[set[str], set[str]]:
-    """Return the keys of the first JSON object of a file, and of the objects in it, as far as `head` contains them."""
+    """Return the keys in `head` of a file's first JSON object, and of the objects inside it."""
     text = head.decode("utf-8", "replace").lstrip("\ufeff \t\r\n")
     keys: tuple[set[str], set[str]] = (set(), set())
     depth = 0

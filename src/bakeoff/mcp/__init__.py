@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from bakeoff.mcp.servers import HubLimits, ServerSpec, parse_mcp_option
     from bakeoff.mcp.tools import ServerTool, ToolCallResult
 
-# Loaded when they are used: the SDK takes long to import, and a configuration only describes servers.
+# Imported on first use: the SDK loads slowly, and configurations only describe servers.
 _HOMES = {
     "bakeoff.mcp.hub": ("McpHub", "OpenHub", "RunningHub"),
     "bakeoff.mcp.servers": ("HubLimits", "ServerSpec", "parse_mcp_option"),

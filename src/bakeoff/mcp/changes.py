@@ -1,7 +1,7 @@
-"""Compare two snapshots, and say what each change means for the users of the servers.
+"""Compare two snapshots, and rate what each change means for users of the servers.
 
-`breaking`: a call that worked is refused, or means something else. `risky`: calls still work, but models see other
-texts and may choose or fill in something else. `cosmetic`: models do not rely on it.
+`breaking`: calls that worked are refused or change their meaning. `risky`: calls work, but models
+see other texts, and may choose other tools or arguments. `cosmetic`: models do not rely on it.
 """
 
 import json
@@ -35,11 +35,11 @@ _OF_OUTPUT: dict[Effect, ChangeLevel] = {
     "told": "cosmetic",
     "untold": "cosmetic",
 }
-_SAME_TOOL = 0.9  # likeness of the descriptions of a tool and of the one that replaces it
+_SAME_TOOL = 0.9  # similarity of the descriptions of a tool and its replacement
 
 
 class ToolChange(FrozenModel):
-    """One difference. `before` and `after` are texts that changed, such as descriptions. All texts are untrusted."""
+    """One difference. `before` and `after` hold changed texts, such as descriptions (untrusted)."""
 
     level: ChangeLevel
     kind: str
@@ -60,9 +60,9 @@ class ToolChange(FrozenModel):
 
 
 def changes(before: Snapshot, after: Snapshot) -> tuple[ToolChange, ...]:
-    """Return the differences of two snapshots, the most serious first.
+    """Return the differences between two snapshots, the most serious first.
 
-    If each has one server, these are compared even if their names differ.
+    If each has a single server, the two are compared even if their names differ.
     """
     old, new = before.servers, after.servers
     if len(old) == len(new) == 1:
@@ -78,7 +78,7 @@ def changes(before: Snapshot, after: Snapshot) -> tuple[ToolChange, ...]:
 
 
 def tool_changes(server: str, name: str, before: ToolEntry, after: ToolEntry) -> Iterator[ToolChange]:
-    """Yield the differences of one tool."""
+    """Yield the differences in one tool."""
     change = partial(ToolChange, server=server, part="tool", name=name)
     for found in text_changes(before.description, after.description):
         texts = {"before": before.description, "after": after.description}
@@ -102,14 +102,14 @@ def tool_changes(server: str, name: str, before: ToolEntry, after: ToolEntry) ->
         if old.get(hint) != new.get(hint)
     ]
     if hints:
-        # The server says now that a tool destroys something, or no longer that it only reads.
+        # The tool is now declared destructive, or no longer read-only.
         destroys = new.get("destructiveHint") is True and old.get("destructiveHint") is not True
         worse = destroys or (old.get("readOnlyHint") is True and new.get("readOnlyHint") is not True)
         yield change(level="risky" if worse else "cosmetic", kind="hint-changed", what=", ".join(hints))
 
 
 def _server_changes(server: str, before: ServerEntry, after: ServerEntry) -> Iterator[ToolChange]:
-    """Yield the differences of one server: instructions, tools, resources and prompts."""
+    """Yield the differences in one server: instructions, tools, resources and prompts."""
     for found in text_changes(before.instructions, after.instructions, name="instructions"):
         yield ToolChange(
             level=_OF_INPUT[found.effect],
@@ -148,7 +148,7 @@ def _tools(server: str, before: Mapping[str, ToolEntry], after: Mapping[str, Too
 
 
 def _renamed(before: Mapping[str, ToolEntry], after: Mapping[str, ToolEntry]) -> Iterator[tuple[str, str]]:
-    """Yield the old and new names of tools whose names changed, and little else."""
+    """Yield old and new names of tools that have changed little except their name."""
     added = [name for name in after if name not in before]
     for name, tool in before.items():
         if name in after:
@@ -160,7 +160,7 @@ def _renamed(before: Mapping[str, ToolEntry], after: Mapping[str, ToolEntry]) ->
 
 
 def _is_same_tool(one: ToolEntry, other: ToolEntry) -> bool:
-    """Return True if one tool is probably the other under a new name."""
+    """Return True if two tools are probably the same tool under different names."""
     if one.inputSchema.get("properties") != other.inputSchema.get("properties"):
         return bool(one.description) and one.description == other.description
     if not one.description and not one.inputSchema.get("properties"):
@@ -172,7 +172,7 @@ def _is_same_tool(one: ToolEntry, other: ToolEntry) -> bool:
 def _others(
     server: str, kind: str, before: Mapping[str, FrozenModel], after: Mapping[str, FrozenModel]
 ) -> Iterator[ToolChange]:
-    """Compare resources, resource templates or prompts. A removed one breaks its users."""
+    """Compare resources, resource templates or prompts. Removing one is a breaking change."""
     part: Part = "prompt" if kind == "prompt" else "resource"
     named = kind.replace(" ", "-")
     for name in dict.fromkeys((*before, *after)):

@@ -1,4 +1,4 @@
-"""Read the files in which clients keep their MCP servers: `mcp.json` of Claude, Cursor, VS Code and others."""
+"""Read the files in which MCP clients list servers: `mcp.json` of Claude, Cursor and others."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -31,7 +31,7 @@ _NEEDED_ELSEWHERE = {
 
 @dataclass(frozen=True, slots=True)
 class ClientFile:
-    """The servers of a client, in the form of our configurations. `lines` has the line of each, by its name."""
+    """The servers of a client, as our configurations have them. `lines` has their lines by name."""
 
     file: Path
     servers: tuple[dict[str, JsonValue], ...]
@@ -39,7 +39,7 @@ class ClientFile:
 
 
 def is_client_file(file: Path) -> bool:
-    """Return True for JSON that names servers and has no cases."""
+    """Return True for a JSON file that has servers but no cases."""
     if file.suffix not in (".json", ".jsonc") or not file.is_file():
         return False
     value = _read(file).value
@@ -47,9 +47,9 @@ def is_client_file(file: Path) -> bool:
 
 
 def read_client_file(file: Path, environment: Mapping[str, str]) -> ClientFile:
-    """Return the servers of a client's file that are not disabled. One error lists all problems, with their lines.
+    """Return the enabled servers of a client's file. One error lists all problems and their lines.
 
-    `environment` decides whether a default applies. Values stay variables, because they may be secrets.
+    `environment` decides if a default applies. Variables are kept, as their values may be secret.
     """
     placed = _read(file)
     found = _section(placed.value) if isinstance(placed.value, dict) else None
@@ -75,14 +75,14 @@ def read_client_file(file: Path, environment: Mapping[str, str]) -> ClientFile:
 
 
 def _read(file: Path) -> PlacedYaml:
-    """Read a JSON file with comments, and the lines of its parts."""
+    """Read a JSON file with comments, and note the lines of its parts."""
     text = read_text(file, _MAX_FILE_SIZE, pipes=True)
     plain = _COMMENT.sub(lambda found: found[1] or re.sub(r"[^\n]", " ", found[0]), text)
     return parse_yaml(plain.replace("\t", "  "), file, "JSON")  # JSON is YAML, except for tabs between values
 
 
 def _section(value: Mapping[str, JsonValue]) -> tuple[tuple[str, ...], dict[str, JsonValue]] | None:
-    """Return the object of servers and its place: as in Claude and Cursor, in VS Code, or in its settings."""
+    """Return the place and content of the server list, as in Claude, Cursor or VS Code."""
     for key in (("mcpServers",), ("servers",), ("mcp", "servers")):
         inner: Any = value
         for part in key:
@@ -93,7 +93,7 @@ def _section(value: Mapping[str, JsonValue]) -> tuple[tuple[str, ...], dict[str,
 
 
 class _ServerEntry:
-    """One server of a file."""
+    """One server of a client's file."""
 
     def __init__(self, placed: PlacedYaml, place: tuple[str, ...], environment: Mapping[str, str]) -> None:
         self._placed, self._place, self._environment = placed, place, environment
@@ -102,7 +102,7 @@ class _ServerEntry:
         self._workspace = folder.parent if folder.name in (".vscode", ".cursor", ".claude") else folder
 
     def server(self, name: str, entry: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-        """Return a client's entry in the form of our configuration. Its problems are added to `problems`."""
+        """Return a client's entry in the form of our configuration, and add to `problems`."""
         given = {key: entry[key] for key in _KEYS if entry.get(key) not in (None, {}, [])}
         address = entry.get("serverUrl") or entry.get("httpUrl")  # names of other clients for `url`
         if "url" not in given and address:
@@ -116,12 +116,12 @@ class _ServerEntry:
             if key in entry:
                 self._problem(key, why)
         server = {"name": name, **{key: self._converted(value, key) for key, value in given.items()}}
-        if "command" in server:  # clients start programs in the folder that is open
+        if "command" in server:  # clients start programs in the open folder
             server["cwd"] = str(self._workspace / str(server.get("cwd") or ""))
         return server
 
     def _check_type(self, key: str, value: JsonValue) -> None:
-        """Report a value that is not text here, where its file and line are known."""
+        """Report a value that is not a string here, where its line is known."""
         inner: list[JsonValue]
         if key in _LISTS:
             inner = value if isinstance(value, list) else [None]
@@ -134,7 +134,7 @@ class _ServerEntry:
         self._problem(key, f"has to be {_KINDS.get(key, 'a text')}")  # the value may be a secret
 
     def _converted(self, value: JsonValue, key: str) -> JsonValue:
-        """Return a value with its variables in our form."""
+        """Return a value with its variables in the form of our configurations."""
         if isinstance(value, dict):
             return {name: self._converted(inner, key) for name, inner in value.items()}
         if isinstance(value, list):
@@ -144,7 +144,7 @@ class _ServerEntry:
         return _FORM.sub(lambda found: self._variable(found[1], key), value) if isinstance(value, str) else value
 
     def _variable(self, form: str, key: str) -> str:
-        """Return a variable in the form of our configurations, or its value if that is not a secret."""
+        """Return a variable in our form, or its value if that is not a secret."""
         known = {
             "workspaceFolder": str(self._workspace),
             "userHome": str(Path.home()),
@@ -164,7 +164,7 @@ class _ServerEntry:
         return self._named(form, form, key)
 
     def _named(self, name: str, form: str, key: str) -> str:
-        """Return an environment variable in our form, and note a problem if it is malformed or not set."""
+        """Return an environment variable in our form. Note a problem if it is unusable."""
         if not _NAME.fullmatch(name):
             self._problem(key, f"${{{form}}} is not a variable that is known here: write ${{NAME}}")
         elif name not in self._environment:
@@ -192,7 +192,7 @@ def client_specs(file: Path, environment: Mapping[str, str]) -> list[ServerSpec]
 
 
 def with_imports(placed: PlacedYaml, environment: Mapping[str, str]) -> PlacedYaml:
-    """Replace `- import: mcp.json` among the servers of a configuration by the servers of that file.
+    """Replace entries `- import: mcp.json` of a configuration by the servers of that file.
 
     Errors about such a server name the line of the import.
     """
@@ -218,7 +218,7 @@ def with_imports(placed: PlacedYaml, environment: Mapping[str, str]) -> PlacedYa
 def _imported(
     placed: PlacedYaml, at: int, entry: Mapping[str, JsonValue], environment: Mapping[str, str]
 ) -> Iterator[JsonValue]:
-    """Yield the servers that one `import` entry refers to. Raise `UsageError` with the place of the import."""
+    """Yield the servers of one `import` entry. Raise `UsageError` with the entry's place."""
     key = ("mcpServers", at)
     file, only = entry["import"], entry.get("only")
     if not isinstance(file, str) or not file.strip():

@@ -1,16 +1,18 @@
 """Open the MCP servers of a run together, and call their tools from any task.
 
-`McpHub` is the resource, with nothing started. Opening it gives an `OpenHub`, which has a `ServerSession` per server. A
-session restarts its server after a crash, so that one crash costs one trial and not the run.
+`McpHub` is a resource: opening it starts the servers, and gives an `OpenHub` with a `ServerSession`
+for each. A session restarts its server after a crash, so that only one trial is affected.
 """
 
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 from pydantic import JsonValue
 
+from bakeoff._kernel.imports import command_revision
 from bakeoff._kernel.model import fingerprint
 from bakeoff._kernel.text import near_names
 from bakeoff._kernel.tracing import active_tracing
@@ -23,7 +25,7 @@ from bakeoff.protocols import Tool
 
 
 class McpHub:
-    """The servers of a run and their limits: a `Resource` that is opened once for a run or for each trial."""
+    """The servers of a run and their limits. A `Resource`, opened once per run or per trial."""
 
     def __init__(self, specs: Sequence[ServerSpec], limits: HubLimits | None = None) -> None:
         specs = with_unique_names(specs)
@@ -35,12 +37,18 @@ class McpHub:
 
     @property
     def key(self) -> str:
-        """Return a key that depends on all settings: subjects with the same servers share them."""
+        """Return a key of all settings. Subjects with equal settings share the servers."""
         return f"mcp:{fingerprint(self._specs, self._limits)}"
+
+    @property
+    def revisions(self) -> dict[str, str]:
+        """Return a hash of the local files that the command of each server names."""
+        programs = [spec.program for spec in self._specs if spec.command]
+        return {each.label: command_revision(each.argv, each.cwd or Path()) for each in programs}
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator["OpenHub"]:
-        """Start all servers at the same time. One `InfraError` names all servers that fail."""
+        """Start all servers at once. If some fail, one `InfraError` names all of them."""
         sessions = [ServerSession(spec, self._limits) for spec in self._specs]
         try:
             async with asyncio.TaskGroup() as group:
@@ -55,7 +63,7 @@ class McpHub:
 
 
 class RunningHub(McpHub):
-    """A hub whose servers are running already. Opening it starts nothing, and closing it stops nothing."""
+    """A hub of servers that are already running. It neither starts nor stops them."""
 
     def __init__(self, hub: McpHub, opened: "OpenHub") -> None:
         super().__init__(hub._specs, hub._limits)
@@ -63,12 +71,12 @@ class RunningHub(McpHub):
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator["OpenHub"]:
-        """Yield the hub that is open already."""
+        """Yield the hub that is already open."""
         yield self._opened
 
 
 class OpenHub:
-    """Running servers. Every method may be used from any task of the event loop that opened the hub."""
+    """Running servers. Call the methods from any task of the loop that opened the hub."""
 
     def __init__(self, sessions: Sequence[ServerSession], limits: HubLimits) -> None:
         self._sessions = {session.spec.name: session for session in sessions}
@@ -76,24 +84,24 @@ class OpenHub:
 
     @property
     def servers(self) -> tuple[str, ...]:
-        """Return the names of the servers, in the order of their specs."""
+        """Return the names of the servers, in configured order."""
         return tuple(self._sessions)
 
     async def tools(self) -> tuple[ServerTool, ...]:
-        """Return every tool of every server, as listed when the hub was opened."""
+        """Return the tools of all servers, as listed when the hub was opened."""
         return tuple(tool for session in self._sessions.values() for tool in session.tools)
 
     async def offers(self) -> dict[str, ServerEntry]:
-        """Return the instructions, resources and prompts of every server, by the names of the servers."""
+        """Return the instructions, resources and prompts of every server by its name."""
         offers = await asyncio.gather(*(session.offers() for session in self._sessions.values()))
         return dict(zip(self._sessions, offers, strict=True))
 
     def remarks(self) -> dict[str, str]:
-        """Return, by name, a remark on each server that works but breaks the protocol, for example by printing."""
+        """Return remarks on servers that work but break the protocol, for example by printing."""
         return {name: remark for name, session in self._sessions.items() if (remark := session.remark())}
 
     def fingerprint(self, server: str | None = None) -> str:
-        """Return a hash of the tool list of one server, or of all. Any name, description or schema changes it."""
+        """Return a hash of the tools of one server or of all. Every name and text counts."""
         if server is not None:
             return tools_fingerprint(self._session(server).tools)
         return fingerprint(sorted((name, tools_fingerprint(session.tools)) for name, session in self._sessions.items()))
@@ -101,9 +109,9 @@ class OpenHub:
     async def call(
         self, server: str, tool: str, arguments: Mapping[str, JsonValue], *, seconds: float | None = None
     ) -> ToolCallResult:
-        """Call a tool. Raise `UsageError` for a server or tool that the hub does not know.
+        """Call a tool. Raise `UsageError` for an unknown server or tool.
 
-        Raise `InfraError` if the server dies or does not answer. It is started again for later calls.
+        If the server dies or does not answer, raise `InfraError` and restart it for later calls.
         """
         session = self._session(server)
         names = [known.name for known in session.tools]
@@ -113,19 +121,19 @@ class OpenHub:
             "mcp.method.name": "tools/call",
             "gen_ai.operation.name": "execute_tool",
             "gen_ai.tool.name": tool,
-            "bakeoff.mcp.server": server,  # the convention has a name for the server's address only
+            "bakeoff.mcp.server": server,  # no conventional name: only the server's address has one
         }
         with active_tracing().span(f"tools/call {tool}", attributes, "CLIENT") as span:
             result = await session.call(tool, arguments, self._limits.call_seconds if seconds is None else seconds)
             if result.is_error:
-                span.failed("tool_error")  # the convention's value for a result that reports an error
+                span.failed("tool_error")  # the conventional value for an error result
         return result
 
     def as_tools(self, taken_names: Collection[str] = ()) -> tuple[Tool, ...]:
         """Return all tools for an agent loop.
 
-        Raise `UsageError` if two servers offer the same name, or if a name is in `taken_names`: the choice would be a
-        guess, and a server could pose as a built-in tool.
+        Raise `UsageError` if two servers offer the same name, which would be ambiguous, or if a
+        name is in `taken_names`, because a server could pose as a built-in tool.
         """
         owners = dict.fromkeys(taken_names, "a built-in tool")
         clashes = []
@@ -142,7 +150,7 @@ class OpenHub:
         return tuple(tools)
 
     def as_tool(self, tool: ServerTool) -> Tool:
-        """Return one tool for an agent loop. An error result raises `ToolError`."""
+        """Return one tool for an agent loop. Error results raise `ToolError`."""
 
         async def call(arguments: Mapping[str, JsonValue]) -> JsonValue:
             result = await self.call(tool.server, tool.name, arguments)

@@ -1,4 +1,4 @@
-"""Authenticate at MCP servers with OAuth and without a person: with client credentials, or with a token file."""
+"""Authenticate at MCP servers by OAuth without a person: client credentials or a token file."""
 
 import json
 from collections.abc import AsyncGenerator
@@ -15,7 +15,7 @@ _MAX_TOKEN_LENGTH = 100_000
 
 
 def auth_for(spec: ServerSpec) -> httpx2.Auth | None:
-    """Return the OAuth authentication for a server; None without OAuth settings, or if its headers authenticate."""
+    """Return the OAuth authentication for a server; None if it has none or its headers suffice."""
     oauth = spec.oauth
     if spec.url is None or oauth is None or any(name.lower() == "authorization" for name in spec.headers):
         return None
@@ -34,7 +34,7 @@ def auth_for(spec: ServerSpec) -> httpx2.Auth | None:
 
 
 def secrets_of_auth(auth: httpx2.Auth | None) -> dict[str, str]:
-    """Return the tokens in use, which must not be shown or written."""
+    """Return the current tokens, which must not be shown or written."""
     if isinstance(auth, TokenFile):
         return {"token": auth.token} if auth.token else {}
     if not isinstance(auth, OAuthClientProvider):
@@ -49,14 +49,14 @@ def secrets_of_auth(auth: httpx2.Auth | None) -> dict[str, str]:
 
 
 class TokenFile(httpx2.Auth):
-    """Sends the token in a file. The file is read for each request, because another program may renew the token."""
+    """Sends a token from a file, which is read for each request because it may be renewed."""
 
     def __init__(self, file: Path) -> None:
         self._file = file.expanduser()
         self.token = ""
 
     async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
-        """Add the token to a request. Raises `OAuthFlowError` if the file does not contain one."""
+        """Add the token to a request. Raise `OAuthFlowError` if the file has none."""
         self.token = self._read()
         request.headers["Authorization"] = f"Bearer {self.token}"
         yield request
@@ -79,7 +79,7 @@ class TokenFile(httpx2.Auth):
 
 
 class MemoryStorage:
-    """Keeps the tokens of one connection in memory, in the storage interface of the SDK."""
+    """Keeps the tokens of one connection in memory. Implements the SDK's storage interface."""
 
     def __init__(self) -> None:
         self._tokens: OAuthToken | None = None

@@ -1,4 +1,4 @@
-"""Build the system prompt of `json` mode: the rules, every tool of every server, and the form of the reply."""
+"""Build the system prompt of `json` mode: rules, tools of all servers, and reply format."""
 
 import json
 import tomllib
@@ -23,7 +23,7 @@ def _texts() -> dict[str, str]:
 
 
 def system_prompt(tools: Sequence[ServerTool], *, sequences: bool) -> str:
-    """Return the system prompt for these tools. It does not depend on the model."""
+    """Return the system prompt for these tools. It is the same for all models."""
     parts = [_texts()["rules"], "# Servers and tools"]
     for server, offered in groupby(tools, key=lambda tool: tool.server):
         parts.append(f"## Server: {server}")
@@ -39,7 +39,7 @@ def system_prompt(tools: Sequence[ServerTool], *, sequences: bool) -> str:
 
 
 def _example(tools: Sequence[ServerTool]) -> str:
-    """Return a valid reply for an imaginary tool: a real tool would answer some requests."""
+    """Return a valid reply for an imaginary tool, because a real one could give an answer away."""
     name = tools[0].server if len({tool.server for tool in tools}) == 1 else "name of the server"
     return json.dumps(
         {
@@ -53,7 +53,7 @@ def _example(tools: Sequence[ServerTool]) -> str:
 
 
 def _examples(servers: Collection[str], *, sequences: bool) -> str:
-    """Return examples for a server that does not exist: real tools would give an answer away."""
+    """Return examples for an imaginary server, because real tools could give answers away."""
     server = next(
         name for name in chain(["library"], (f"library-{number}" for number in count(2))) if name not in servers
     )
@@ -69,7 +69,7 @@ def _examples(servers: Collection[str], *, sequences: bool) -> str:
 
 
 def reply_schema(tools: Sequence[ServerTool], *, sequences: bool) -> dict[str, JsonValue]:
-    """Return the JSON Schema of a reply (a call of one of the tools, or null) for models with structured output."""
+    """Return the JSON Schema of a reply, for structured output: a tool call or null."""
     calls: list[JsonValue] = [
         {
             "type": "object",
@@ -90,7 +90,7 @@ def reply_schema(tools: Sequence[ServerTool], *, sequences: bool) -> dict[str, J
 
 
 def _plain(schema: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """Keep only the keywords that every grammar supports, and forbid additional parameters."""
+    """Keep only widely supported schema keywords, and forbid additional parameters."""
     kept = {name: value for name, value in schema.items() if name in _KEPT_KEYWORDS}
     properties = schema.get("properties")
     if isinstance(properties, dict):

@@ -1,4 +1,4 @@
-"""Walk the JSON Schemas of tools, validate values against them, and compare two versions of a schema."""
+"""Walk the JSON Schemas of tools, validate values, and compare two versions of a schema."""
 
 import json
 import re
@@ -27,16 +27,16 @@ _SEVERAL = ("anyOf", "oneOf", "allOf", "prefixItems")
 
 @dataclass(frozen=True, slots=True)
 class SchemaPart:
-    """One schema inside a tool's schema."""
+    """One schema inside the schema of a tool."""
 
     place: str  # such as `filters.tags[]`; empty at the top
     schema: Schema
     depth: int = 0
-    name: str | None = None  # of the property that this schema describes
+    name: str | None = None  # the name of the property that this schema describes
 
 
 def parts_of(tool: ServerTool) -> Iterator[SchemaPart]:
-    """Yield the whole schema first, then each schema inside it. The hub has limited its depth and size."""
+    """Yield the whole schema, then every schema inside it. The hub limits depth and size."""
     yield from _walk(SchemaPart("", tool.input_schema))
 
 
@@ -60,13 +60,13 @@ def _walk(part: SchemaPart) -> Iterator[SchemaPart]:
 
 
 def types_of(schema: Schema) -> list[str]:
-    """Return the types that a schema names, as a list; an empty list, if it names none, allows all types."""
+    """Return the types that a schema names. An empty list allows all types."""
     given = schema.get("type")
     return [given] if isinstance(given, str) else [str(name) for name in given] if isinstance(given, list) else []
 
 
 def pointed_at(root: Schema, reference: str) -> Any:
-    """Return the target of a reference such as `#/$defs/city` in a schema, or None. Nothing is fetched."""
+    """Return the target of a reference such as `#/$defs/city`, or None. Nothing is fetched."""
     try:
         return Registry().resolver_with_root(DRAFT202012.create_resource(root)).lookup(reference).contents
     except VALIDATOR_ERRORS:
@@ -78,7 +78,7 @@ def _joined(place: str, name: str) -> str:
 
 
 def without_patterns(schema: Any) -> Any:
-    """Remove regular expressions from a schema: a hostile one could keep a validator busy forever."""
+    """Remove regular expressions from a schema, since hostile ones could hang a validator."""
     if isinstance(schema, list):
         return [without_patterns(item) for item in schema]
     if not isinstance(schema, dict):
@@ -94,13 +94,13 @@ def without_patterns(schema: Any) -> Any:
     return plain
 
 
-# What a validator raises for schemas that the hub accepts: circular or missing references, numbers that are too large,
-# and unchecked keywords of other JSON Schema versions.
+# Errors of validators for schemas that the hub accepts: bad references, too large numbers,
+# and keywords of other JSON Schema versions.
 VALIDATOR_ERRORS = (RecursionError, Unresolvable, ArithmeticError, UnknownType, AttributeError, TypeError, ValueError)
 
 
 def allows(schema: Schema, value: JsonValue, root: Schema) -> bool | None:
-    """Validate a value without patterns, by the JSON Schema version of `root`. Return None if that is not possible."""
+    """Return whether a schema allows a value, ignoring patterns; None if that is unknown."""
     validator = validator_for(root, default=Draft202012Validator)
     try:
         return bool(validator(without_patterns(dict(schema))).is_valid(value))
@@ -109,9 +109,9 @@ def allows(schema: Schema, value: JsonValue, root: Schema) -> bool | None:
 
 
 def resolved(schema: Any, root: Schema | Lookup) -> Schema:
-    """Return a schema in which its reference is replaced by the target. Keywords beside the reference take precedence.
+    """Return a schema with its reference replaced by the target. Other keywords take precedence.
 
-    `root` is the whole schema, or a function that looks up references in it.
+    `root` is the whole schema, or a function that looks up its references.
     """
     if not isinstance(schema, Mapping):
         return {"not": {}} if schema is False else {}
@@ -127,7 +127,7 @@ def resolved(schema: Any, root: Schema | Lookup) -> Schema:
 
 
 def accepted_types(schema: Schema) -> list[str]:
-    """Return the types that a schema names, including those of its alternatives; an empty list allows all types."""
+    """Return the types that a schema and its alternatives name. An empty list allows all."""
     found = types_of(schema)
     for keyword in ("anyOf", "oneOf"):
         several = schema.get(keyword)
@@ -143,7 +143,7 @@ part, models see other texts about the same values, or models see no difference.
 
 _Trail = tuple[tuple[str | None, str | None], ...]
 _MAX_DEPTH = 30  # schemas may refer to themselves
-_MAX_PARTS = 5_000  # references may repeat parts without end
+_MAX_PARTS = 5_000  # references may repeat parts endlessly
 _MAX_BRANCHES = 50
 _LOWEST = ("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties", "minContains")
 _HIGHEST = ("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties", "maxContains")
@@ -158,7 +158,7 @@ _ABOUT = ("title", "description", *_TOLD)  # keywords that restrict no value
 
 @dataclass(frozen=True, slots=True)
 class SchemaChange:
-    """One difference. `place` is a path such as `filters.tags[]`, empty at the top."""
+    """One difference. `place` is a path such as `filters.tags[]`, empty for the top level."""
 
     kind: str
     effect: Effect
@@ -167,22 +167,22 @@ class SchemaChange:
 
 
 def schema_changes(before: Schema, after: Schema) -> Iterator[SchemaChange]:
-    """Yield the differences between two schemas. References inside them are followed, and nothing is fetched."""
+    """Yield the differences between two schemas. External references are not followed."""
     if before != after:
         yield from _SchemaComparison(before, after).part(before, after, "", (("#", "#"),))
 
 
 class _SchemaComparison:
-    """Two whole schemas, which references point into."""
+    """Two whole schemas, in which references are looked up."""
 
     def __init__(self, before: Schema, after: Schema) -> None:
         self._before, self._after = (cache(partial(pointed_at, root)) for root in (before, after))
         self._parts = 0
 
     def part(self, before: Any, after: Any, place: str, trail: _Trail) -> Iterator[SchemaChange]:
-        """Compare two parts: first their texts about values, then the values that they accept.
+        """Compare two parts: first their descriptions, then the values that they accept.
 
-        A pair of references that is already being compared further up is not followed again.
+        Circular references are followed once.
         """
         self._parts += 1
         if self._parts == _MAX_PARTS:
@@ -205,7 +205,7 @@ class _SchemaComparison:
             yield SchemaChange("type-added", "widens", place, f"it also accepts {_named(branch)}")
 
     def _values(self, old: Schema, new: Schema, place: str, trail: _Trail) -> Iterator[SchemaChange]:
-        """Compare the values that two schemas without alternatives accept."""
+        """Compare the accepted values of two schemas without alternatives."""
         types, types_now = {*_types(old)}, {*_types(new)}
         if types < types_now:
             yield SchemaChange("type-added", "widens", place, f"{_named(old)} became {_named(new)}")
@@ -225,7 +225,7 @@ class _SchemaComparison:
         yield from self._others(old, new, place, trail)
 
     def _others(self, old: Schema, new: Schema, place: str, trail: _Trail) -> Iterator[SchemaChange]:
-        """Compare the rules for undeclared properties. Calls that use only declared ones still work."""
+        """Compare the rules for undeclared properties."""
         one, other = _open(old), _open(new)
         if isinstance(one, dict) and isinstance(other, dict):
             yield from self.part(one, other, _joined(place, "*"), trail)
@@ -272,7 +272,7 @@ def _reference(schema: Any) -> str | None:
 
 
 def _branches(schema: Schema, look_up: Lookup, depth: int = 0) -> list[Schema]:
-    """Return the alternatives of a schema, without texts about values. A list of types counts as alternatives."""
+    """Return the alternatives of a schema without descriptions. Each listed type is one."""
     plain = {name: value for name, value in schema.items() if name not in _ABOUT}
     keyword = next((name for name in ("anyOf", "oneOf") if isinstance(plain.get(name), list)), None)
     if keyword is not None and depth < 3:
@@ -287,7 +287,7 @@ def _branches(schema: Schema, look_up: Lookup, depth: int = 0) -> list[Schema]:
 def _paired(
     before: list[Schema], after: list[Schema]
 ) -> tuple[list[Schema], list[Schema], list[tuple[Schema, Schema]]]:
-    """Return the alternatives without a counterpart, before and after, and the pairs that belong together."""
+    """Return unmatched alternatives before and after, and the matched pairs."""
     if len(before) == len(after) == 1 and not {*_types(before[0])}.isdisjoint(_types(after[0])):
         return [], [], [(before[0], after[0])]
     gone, added = list(before), list(after)
@@ -296,7 +296,7 @@ def _paired(
         lambda one, other: json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True),
         lambda one, other: bool(_shape(one) == _shape(other)),
         lambda one, other: _types(one) == _types(other),
-        lambda one, other: not {*_types(one)}.isdisjoint(_types(other)),  # integer and number, or a type and any type
+        lambda one, other: not {*_types(one)}.isdisjoint(_types(other)),  # for example, integer and number
     )
     for is_alike in alike:
         for one in list(gone):
@@ -323,7 +323,7 @@ def _texts(old: Schema, new: Schema, place: str) -> Iterator[SchemaChange]:
 def text_changes(before: str, after: str, place: str = "", name: str = "description") -> Iterator[SchemaChange]:
     """Yield a change of a description.
 
-    Differences in blanks, capitals and final punctuation do not matter to models.
+    Spaces, capitals and final punctuation are ignored, because they do not matter to models.
     """
     if before == after:
         return
@@ -331,7 +331,7 @@ def text_changes(before: str, after: str, place: str = "", name: str = "descript
     if not before or not after:
         what = f"it has {'no' if before else 'a'} {name} now"
     else:
-        what = f"its {name} is laid out differently" if same else f"its {name} has other words"
+        what = f"its {name} is laid out differently" if same else f"its {name} changed"
     kind = f"{name}-layout" if same else f"{name}-changed"
     yield SchemaChange(kind, "untold" if same else "told", place, what)
 
@@ -341,7 +341,7 @@ def _words(text: str) -> list[str]:
 
 
 def _choices(old: Schema, new: Schema, place: str) -> Iterator[SchemaChange]:
-    """Yield the choices of an enum that were removed or added."""
+    """Yield the removed and added choices of an enum."""
     one, other = _enum(old), _enum(new)
     if one is None and other is not None:
         yield SchemaChange("values-removed", "narrows", place, f"it accepted any value, and now only {_listed(other)}")
@@ -355,7 +355,7 @@ def _choices(old: Schema, new: Schema, place: str) -> Iterator[SchemaChange]:
 
 
 def _has(values: Sequence[JsonValue], value: JsonValue) -> bool:
-    """Compare as JSON does: true is not 1."""
+    """Return True if the values include this one, compared as in JSON: true is not 1."""
     return json.dumps(value, sort_keys=True) in [json.dumps(each, sort_keys=True) for each in values]
 
 
@@ -374,7 +374,7 @@ def _limits(old: Schema, new: Schema, place: str) -> Iterator[SchemaChange]:
 
 
 def _constraint(keyword: str, old: JsonValue, new: JsonValue, place: str) -> SchemaChange:
-    """Return a change of a restriction. The new restriction may refuse values that were accepted before."""
+    """Return the change of a constraint, which may refuse formerly accepted values."""
     what = f"{keyword}: {_short(old)} became {_short(new)}"
     return _limit(place, what, tighter=new is not None and new is not False)
 
@@ -386,7 +386,7 @@ def _limit(place: str, what: str, *, tighter: bool) -> SchemaChange:
 
 
 def _renamed(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, str]:
-    """Return new names of renamed properties, by old name: no other property on either side has the same schema."""
+    """Return new names by old names, for properties whose schema is unique on both sides."""
     gone = [name for name in before if name not in after]
     added = [name for name in after if name not in before]
     found: dict[str, str] = {}
@@ -399,7 +399,7 @@ def _renamed(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, s
 
 
 def _untitled(schema: Any) -> Any:
-    """Return a schema without its title, which libraries derive from the name."""
+    """Return a schema without its title, which libraries derive from a name."""
     return {key: value for key, value in schema.items() if key != "title"} if isinstance(schema, dict) else schema
 
 
@@ -407,7 +407,7 @@ _TYPE_NAMES = {bool: "boolean", str: "string", int: "integer", float: "number", 
 
 
 def _types(schema: Schema) -> tuple[str, ...]:
-    """Return the types of values that a schema accepts: an integer is a number, and no type means every type."""
+    """Return the accepted types. Integers are numbers, and a schema without types accepts all."""
     given = schema.get("type")
     every = ("string", "number", "integer", "boolean", "object", "array", "null")
     if isinstance(given, str):
@@ -426,7 +426,7 @@ def _enum(schema: Schema) -> list[JsonValue] | None:
 
 
 def _shape(schema: Schema) -> Any:
-    """Return the properties that distinguish objects among alternatives: constants if any, otherwise all names."""
+    """Return what distinguishes an object among alternatives: its constants, or else its names."""
     parts = properties_of(schema)
     constants = {name: _enum(each) for name, each in parts.items() if isinstance(each, dict) and _enum(each)}
     return _types(schema), json.dumps(constants, sort_keys=True) if constants else sorted(parts)
@@ -438,7 +438,7 @@ def _open(schema: Schema) -> JsonValue:
 
 
 def _named(schema: Schema) -> str:
-    """Return a short name of an alternative for people."""
+    """Return a short name for an alternative, for people."""
     choices = _enum(schema)
     if choices is not None:
         return _listed(choices)

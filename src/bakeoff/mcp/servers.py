@@ -32,7 +32,7 @@ _NAMED = re.compile(r"(-*[\w.-]+)(?:=|:\s*)(?:(?:bearer|basic|token) +)?(.+)", r
 
 
 def secret_arguments(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield each argument of a program with its secret part, as its name suggests, or an empty text."""
+    """Yield each argument with its secret part, or an empty string if it has none."""
     before = ""
     for argument in arguments:
         found = _NAMED.fullmatch(argument)
@@ -45,7 +45,7 @@ def secret_arguments(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def inside_of(arguments: Iterable[str]) -> dict[str, str]:
-    """Return the secrets inside arguments, such as passwords in URLs, which a program may print alone."""
+    """Return secrets inside arguments, such as passwords in URLs, that programs may print."""
     found: dict[str, str] = {}
     for number, argument in enumerate(arguments, start=1):
         named = _NAMED.fullmatch(argument)
@@ -57,7 +57,7 @@ def inside_of(arguments: Iterable[str]) -> dict[str, str]:
 
 
 def is_plain(value: str) -> bool:
-    """Return True for a value that is not a key: a path, a number, another option, or a text that is too short."""
+    """Return True if a value cannot be a key: a path, a number, an option or a short text."""
     return len(value) < SHORTEST or value.isdecimal() or value.startswith(("-", ".", "/", "~")) or "${" in value
 
 
@@ -68,7 +68,7 @@ DEFAULT_URL = "https://mcp.svelte.dev/mcp"
 DEFAULT_COMMAND = "npx -y @sveltejs/mcp"
 UNSANDBOXED = "unsandboxed"
 
-# Other tools' names for streamable HTTP, so that their settings can be copied unchanged.
+# Names of streamable HTTP in other tools, so that their settings work unchanged.
 _ALSO_HTTP = {"streamable-http", "streamablehttp", "streamable_http"}
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _SSE = re.compile(r"(?<![A-Za-z])sse(?![A-Za-z])")  # as a word: not in `assets`
@@ -76,7 +76,7 @@ _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 class HubLimits(FrozenModel):
-    """The limits on each server of a hub. Servers are treated as hostile."""
+    """Limits for each server of a hub, which may be hostile."""
 
     startup_seconds: PositiveFloat = Field(default=30.0, description="to start, shake hands and list all tools")
     call_seconds: PositiveFloat = Field(default=60.0, description="for a call without a limit of its own")
@@ -104,7 +104,7 @@ _Argument = Annotated[str, AfterValidator(_without_nul)]
 
 
 def is_safe_endpoint(url: str) -> bool:
-    """Return True for https, and for http on this machine: codes and tokens must not be sent in the clear."""
+    """Return True if tokens can be sent safely: by https, or by http on this machine."""
     try:
         parts = urlsplit(url)
         host = parts.hostname
@@ -114,7 +114,7 @@ def is_safe_endpoint(url: str) -> bool:
 
 
 class OAuth(FrozenModel):
-    """The settings for getting a server's token without a person."""
+    """Settings for getting a server's token without a person."""
 
     tokenFile: Path | None = Field(default=None, description="a file with the token, or JSON with access_token")
     clientId: str | None = Field(default=None, min_length=1, description="of the client credentials grant")
@@ -137,7 +137,7 @@ class OAuth(FrozenModel):
 
 
 class ElicitationAnswer(FrozenModel):
-    """An answer, in place of a person's, to questions of a server that contain a text."""
+    """A configured answer to a server's questions to the user that contain a text."""
 
     match: str = Field(default="", description="a part of the question, in any case; empty: every question")
     action: Literal["accept", "decline", "cancel"] = "accept"
@@ -153,16 +153,16 @@ class ElicitationAnswer(FrozenModel):
 
 
 class SamplingAnswer(FrozenModel):
-    """An answer, in place of a model's, to requests of a server that contain a text."""
+    """A configured answer to a server's requests to the model that contain a text."""
 
     match: str = Field(default="", description="a part of what the server asks; empty: everything")
     reply: str
 
 
 class ServerSpec(FrozenModel):
-    """Describe one server. `command` makes it a stdio server, `url` makes it an HTTP server.
+    """One server. It is a stdio server if it has a `command`, and an HTTP server if it has a `url`.
 
-    Without `transport`, a URL with the word `sse` uses the old SSE transport and any other streamable HTTP.
+    Without `transport`, URLs with the word `sse` use the old SSE transport, others streamable HTTP.
     """
 
     name: Name
@@ -180,7 +180,7 @@ class ServerSpec(FrozenModel):
     writable: tuple[Path, ...] = sparse_field((), "files and folders that a program may change")
     url: str | None = Field(default=None, repr=False)
     headers: dict[str, str] = Field(default={}, repr=False)
-    # Absent in dumps if they are not used, as in plans and fingerprints of older versions.
+    # Not written if unused, so that plans and fingerprints stay as in older versions.
     oauth: OAuth | None = sparse_field(None, repr=False)
     elicitation: tuple[ElicitationAnswer, ...] = sparse_field(
         (), "answers to questions of the server; the first that matches"
@@ -192,7 +192,7 @@ class ServerSpec(FrozenModel):
     @model_validator(mode="before")
     @classmethod
     def _infer_transport(cls, data: Any) -> Any:
-        """Fill in the transport from `command` or `url`, and accept its other spellings."""
+        """Derive the transport from `command` or `url`, and accept its other spellings."""
         if not isinstance(data, dict):
             return data
         given = data.get("transport")
@@ -260,7 +260,7 @@ class ServerSpec(FrozenModel):
 
     @property
     def address(self) -> str:
-        """Return the URL or command line for people, without parts that may be secret."""
+        """Return the URL or command line to show, without possibly secret parts."""
         if self.url is not None:
             return shown_url(self.url)
         shown = (text.replace(secret, "***") if secret else text for text, secret in secret_arguments(self.args))
@@ -268,7 +268,7 @@ class ServerSpec(FrozenModel):
 
     @property
     def secrets(self) -> dict[str, str]:
-        """Return the values that must not be shown or written, for the run's `Redactor`."""
+        """Return the values that must not be shown or written, for the `Redactor` of a run."""
         password = urlsplit(self.url).password if self.url else None
         spelled = {"url password": password, "client secret": self.oauth.clientSecret if self.oauth else None}
         inside = [secrets_inside(name, value) for name, value in {**self.headers, "url": self.url or ""}.items()]
@@ -279,7 +279,7 @@ class ServerSpec(FrozenModel):
 
     @property
     def shown_to_nobody(self) -> dict[str, str]:
-        """Return all secrets, including keys among the arguments, which some plans have to contain."""
+        """Return all secrets, including keys in arguments, which plans may have to contain."""
         keys = [secret for _, secret in secret_arguments(self.args) if secret]
         return {
             **self.secrets,
@@ -289,11 +289,11 @@ class ServerSpec(FrozenModel):
 
 
 class UnnamedServer(ServerSpec):
-    """A server whose name was derived from its command or URL. A hub may change that name."""
+    """A server named after its command or URL. A hub may change that name."""
 
 
 def with_unique_names(specs: Iterable[ServerSpec]) -> tuple[ServerSpec, ...]:
-    """Number derived names that are taken: python3, python3-2. Names that somebody chose stay unchanged."""
+    """Number derived names that are taken: python3, python3-2. Keep names chosen by users."""
     specs = tuple(specs)
     taken = {spec.name for spec in specs if not isinstance(spec, UnnamedServer)}
     unique: list[ServerSpec] = []
@@ -306,9 +306,11 @@ def with_unique_names(specs: Iterable[ServerSpec]) -> tuple[ServerSpec, ...]:
 
 
 def parse_mcp_option(text: str) -> ServerSpec | None:
-    """Return the server that `none`, `http[:URL]`, `stdio[:COMMAND]`, `unsandboxed:COMMAND` or a URL stands for.
+    """Return the server of an option: `none`, `http[:URL]`, `stdio[:COMMAND]`,
+    `unsandboxed:COMMAND` or a URL.
 
-    `none` is None. `http` and `stdio` alone stand for the default server. Raises `UsageError` for any other text.
+    For `none`, return None. `http` and `stdio` mean the default server. Raise `UsageError` for
+    other texts.
     """
     kind, _, rest = text.partition(":")
     if text == "none":
@@ -329,13 +331,13 @@ def parse_mcp_option(text: str) -> ServerSpec | None:
 
 
 def shown_url(url: str) -> str:
-    """Return a URL without user, password, query and fragment, each of which may contain a token."""
+    """Return a URL without user, password, query and fragment, which may contain tokens."""
     parts = _split(url)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
 
 
 def is_http_address(url: str) -> bool:
-    """Return True if a text is an HTTP address with a host and without spaces or control characters."""
+    """Return True for an HTTP address with a host, without spaces and control characters."""
     parts = _split(url)
     return parts.scheme in ("http", "https") and bool(parts.hostname) and url.isprintable() and " " not in url
 
@@ -369,7 +371,7 @@ def _unnamed(text: str, **fields: Any) -> ServerSpec:
 
 
 def with_variables(spec: ServerSpec, environment: Mapping[str, str]) -> ServerSpec:
-    """Return the server with all variables replaced. Raises UsageError for a variable that is not set."""
+    """Return the server with all variables replaced. Raise `UsageError` if one is not set."""
     oauth = spec.oauth.model_dump(mode="json", exclude_none=True) if spec.oauth else {}
     given = (*spec.env.values(), *spec.headers.values(), *spec.args, spec.url or "", *oauth.values())
     missing = [name for name in variables_in(given) if name not in environment]
@@ -384,7 +386,7 @@ def with_variables(spec: ServerSpec, environment: Mapping[str, str]) -> ServerSp
     if oauth:
         given_fields["oauth"] = filled(oauth, environment)
     try:
-        # Validated again: a value may not be allowed in a header.
+        # Validate again, because a value may be invalid in a header.
         return type(spec).model_validate({**dumped, **given_fields})
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
@@ -392,7 +394,7 @@ def with_variables(spec: ServerSpec, environment: Mapping[str, str]) -> ServerSp
 
 
 def secrets_of(given: ServerSpec, environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the server's secrets: its settings, and the values of variables, which it may repeat on their own."""
+    """Return the server's secrets, including the values of the variables in its settings."""
     spec = with_variables(given, environment)
     named = {f"{spec.name}.{name}": value for name, value in spec.secrets.items()}  # servers may have the same headers
     inside = variables_in({**given.headers, **secrets_in(given.env)}.values())

@@ -1,7 +1,7 @@
-"""Keep one server running: connect, list its tools, and restart it when it dies.
+"""Keep a server running: connect, list its tools, and restart it when it dies.
 
-The task that opens a connection of the SDK must close it, so each server has a task of its own. Any number of calls run
-at a time in their callers' tasks, and are cancelled there.
+Each server has its own task, because the SDK requires that the same task opens and closes a
+connection. Calls run in the tasks of their callers, any number at a time, and are cancelled there.
 """
 
 import asyncio
@@ -56,7 +56,7 @@ Answer = TypeVar("Answer", ElicitationAnswer, SamplingAnswer)
 
 
 def elicitation_of(answers: Sequence[ElicitationAnswer]) -> ElicitationFnT | None:
-    """Return the function that answers questions to a person, or None if the configuration has no answers."""
+    """Return a function that answers questions to the user, or None if none is configured."""
     if not answers:
         return None
 
@@ -67,7 +67,7 @@ def elicitation_of(answers: Sequence[ElicitationAnswer]) -> ElicitationFnT | Non
         if found.action != "accept":
             return ElicitResult(action=found.action)
         if not isinstance(params, ElicitRequestFormParams):
-            return ElicitResult(action="accept")  # an address to be visited by a person: nothing is opened
+            return ElicitResult(action="accept")  # an address for a person to visit, which is not opened
         problem = _problem(found.content, params.requested_schema)
         if problem is not None:
             return ErrorData(code=INVALID_PARAMS, message=f"the elicitation answer of the configuration: {problem}")
@@ -77,7 +77,7 @@ def elicitation_of(answers: Sequence[ElicitationAnswer]) -> ElicitationFnT | Non
 
 
 def sampling_of(answers: Sequence[SamplingAnswer]) -> SamplingFnT | None:
-    """Return the function that answers in place of a model, or None if the configuration has no answers."""
+    """Return a function that answers requests to the model, or None if none is configured."""
     if not answers:
         return None
 
@@ -104,18 +104,18 @@ def _unanswered(what: str, asked: str) -> ErrorData:
 
 
 def _problem(content: Any, schema: Any) -> str | None:
-    """Return why an answer does not fit the server's schema; None if it fits."""
+    """Return why an answer does not match the server's schema; None if it does."""
     try:
         error = next(iter(Draft202012Validator(dict(schema)).iter_errors(dict(content))), None)
     except (SchemaError, RecursionError, TypeError, ValueError, AttributeError):
-        return None  # the server has to check the answer
+        return None  # unusable schema: leave the check to the server
     return None if error is None else visible(error.message)
 
 
-# The SDK logs what servers send. Without a handler, Python would print that to the terminal unescaped.
+# The SDK logs messages of servers. Without a handler, Python would print them unescaped.
 logging.getLogger("mcp").addHandler(logging.NullHandler())
 
-# How the SDK's messages start where the server gave no answer. All other errors come from the server.
+# Beginnings of SDK errors without an answer. All other errors come from the server.
 CLOSED = ("Connection closed", "Session terminated")
 UNANSWERED = (
     *CLOSED,
@@ -126,9 +126,9 @@ UNANSWERED = (
     "server answered a request with 202",
     "Redirect to",
 )
-END_SECONDS = 2.0  # added to the server's time to exit, for the report of how it ended
+END_SECONDS = 2.0  # for the report of how a server ended, after its time to exit
 
-# Everything that a connection can fail with. The SDK raises these in exception groups.
+# All errors of a connection. The SDK raises them in exception groups.
 FAILURES = (
     ToolRefused,
     MCPError,
@@ -144,14 +144,14 @@ FAILURES = (
 
 
 class WatchedStream(ObjectReceiveStream[Wire]):
-    """The incoming messages of a connection. Reports their end, and keeps the tool list that was received."""
+    """The incoming messages of a connection. Reports their end and keeps the tool list."""
 
     def __init__(self, stream: Any, connection: "Connection") -> None:
         self._stream, self._connection = stream, connection
 
     @property
     def last_context(self) -> Any:
-        """Return the attribute of this name, which the SDK reads."""
+        """Return the wrapped stream's attribute of this name, which the SDK reads."""
         return getattr(self._stream, "last_context", None)
 
     async def receive(self) -> Wire:
@@ -169,16 +169,16 @@ class WatchedStream(ObjectReceiveStream[Wire]):
 
 
 class Connection:
-    """One connection to a server, from its start to its end.
+    """One connection to a server, from start to end.
 
     Attributes:
         peer: the process or the HTTP connection.
-        client: the SDK's client. It can be used while `open` lasts.
-        ended: set as soon as the server is gone.
+        client: the SDK's client, which works only inside `open`.
+        ended: set when the server is gone.
         explained: set when the connection is closed and `reason` is final.
-        reason: why it ended, without secrets; empty before.
-        ready: True once the server could be called.
-        tools: the server's tools, as it listed them at the start.
+        reason: why the connection ended, without secrets; empty before.
+        ready: True once calls are possible.
+        tools: the tools that the server listed at the start.
     """
 
     def __init__(self, spec: ServerSpec, limits: HubLimits) -> None:
@@ -189,7 +189,7 @@ class Connection:
             self._watched(),
             cache=None,
             client_info=info,
-            # Since 2026-07-28, a server cannot ask in the middle of a call. Most that ask were written before.
+            # Protocol 2026-07-28 forbids questions during a call, but most servers are older.
             mode="legacy" if spec.elicitation or spec.sampling else "auto",
             elicitation_callback=elicitation_of(spec.elicitation),
             sampling_callback=sampling_of(spec.sampling),
@@ -204,9 +204,9 @@ class Connection:
 
     @contextlib.asynccontextmanager
     async def open(self) -> AsyncIterator[Self]:
-        """Start the server, shake hands and list its tools, within `startup_seconds` altogether.
+        """Start the server, shake hands and list its tools, all within `startup_seconds`.
 
-        Raises whatever the SDK or the transport raises; give that to `close_with` to get a `reason` for people.
+        Errors of SDK and transport are raised unchanged. Pass them to `close_with` for a `reason`.
         """
         async with contextlib.AsyncExitStack() as stack:
             async with asyncio.timeout(self._limits.startup_seconds):
@@ -227,19 +227,19 @@ class Connection:
     def redacted(self, said: Model) -> Model:
         """Return a message of the server without its tokens.
 
-        Only the connection knows the tokens, because they change during a run.
+        Only the connection knows the tokens, because they can change during a run.
         """
         secrets = self.peer.secrets()
         return Redactor(secrets).model(said) if secrets else said
 
     def received(self, item: Wire) -> None:
-        """Keep the latest tool list until the server is ready, so that an error can name the unreadable tool."""
+        """Keep the latest tool list until the server is ready, so that errors can name a tool."""
         if not isinstance(item, Exception) and isinstance(item.message, JSONRPCResponse) and not self.ready:
             listed = item.message.result.get("tools")
             self._listed = listed if isinstance(listed, list) else None
 
     def close_with(self, error: BaseException | None) -> None:
-        """Record the reason why the connection ended. Errors of the tool list need no further explanation."""
+        """Record why the connection ended. Errors of the tool list need no explanation."""
         causes = list(leaves(error))
         reason = self._describe(causes[0]) if causes else "it ended"
         refused = any(isinstance(cause, ToolRefused | ValidationError) for cause in causes)
@@ -264,13 +264,13 @@ class Connection:
                 return str(error)
             case OAuthFlowError():
                 return visible(str(error), 500)
-            case httpx2.HTTPStatusError():  # its message contains the whole URL
+            case httpx2.HTTPStatusError():  # its own message contains the whole URL
                 return f"it did not {self._stage}"
         return visible(f"{type(error).__name__}: {error}")
 
 
 class ServerSession:
-    """The task that keeps one server running, and the calls to that server."""
+    """Keeps one server running in a task, and calls its tools."""
 
     def __init__(self, spec: ServerSpec, limits: HubLimits) -> None:
         self.spec = spec
@@ -286,7 +286,7 @@ class ServerSession:
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> str | None:
-        """Return None when the server is ready; if it cannot start, return a sentence with the reason."""
+        """Start the server. Return None when it is ready, or a sentence on why it cannot start."""
         self._task = asyncio.create_task(self._run(), name=f"mcp-{self.spec.name}")
         waiting: list[asyncio.Future[Any]] = [self._task, self._current]
         await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
@@ -296,7 +296,7 @@ class ServerSession:
         return outcome if isinstance(outcome, str) else None
 
     async def stop(self) -> None:
-        """Let the server exit, or kill it. Return when all its processes have ended, however often we are cancelled."""
+        """Let the server exit, or kill it, and wait for all its processes despite cancellation."""
         if self._task is None:
             return
         self._stopping = True
@@ -312,17 +312,17 @@ class ServerSession:
             await wait_despite_cancellation(self._task)
 
     def remark(self) -> str:
-        """Return a remark on a server that works but breaks the protocol, or an empty text."""
+        """Return a remark if the server works but breaks the protocol; otherwise empty."""
         outcome = self._current.result() if self._current.done() else None
         return outcome.peer.remark() if isinstance(outcome, Connection) else ""
 
     async def call(self, tool: str, arguments: Mapping[str, JsonValue], seconds: float) -> ToolCallResult:
-        """Call a tool, and wait for a server that is being restarted.
+        """Call a tool. If the server is restarting, wait for it.
 
         Raise `ToolTimeout` after `seconds`, and `InfraError` if the server fails.
         """
         try:
-            # A model may write values that JSON cannot carry. Sent unchanged, they would break the connection.
+            # Models may write values that JSON cannot encode, which would break the connection.
             json.dumps(arguments, ensure_ascii=False, allow_nan=False).encode()
         except (ValueError, TypeError, RecursionError) as problem:
             text = f"the arguments are not valid JSON and were not sent: {visible(str(problem))}"
@@ -335,7 +335,7 @@ class ServerSession:
             raise ToolTimeout(f"{self._server} gave no answer to {tool!r} within {seconds:g} s") from late
 
     async def offers(self) -> ServerEntry:
-        """List the resources and prompts. Raise `InfraError` if the server fails, or lists more than is allowed."""
+        """List resources and prompts. Raise `InfraError` if the server fails or lists too much."""
         seconds = self._limits.startup_seconds
         try:
             async with asyncio.timeout(seconds):
@@ -349,7 +349,7 @@ class ServerSession:
             raise InfraError(f"{self._server} did not list what it offers: {visible(str(error))}") from error
 
     async def _connection(self) -> Connection:
-        """Return the open connection. After a failed start, request another one and wait for it."""
+        """Return the open connection. After a failed start, start again and wait."""
         if self._stopping:
             raise InfraError(f"{self._server} was closed")
         if self._current.done() and not self._given_up:
@@ -374,13 +374,13 @@ class ServerSession:
         except RuntimeError as error:
             if connection.ended.is_set():
                 raise InfraError(await self._describe_death(connection, tool)) from error
-            # The SDK reports an answer that breaks the tool's own output schema this way. A retry would not help.
+            # So the SDK reports an answer that violates the output schema. Retrying is useless.
             result = ToolCallResult(server=self.spec.name, tool=tool, text=visible(str(error)), is_error=True)
         self._deaths = 0
         return connection.redacted(result)
 
     async def _error_result(self, connection: Connection, tool: str, error: MCPError) -> ToolCallResult:
-        """Return the server's error as a result. Raise `InfraError` if the server gave no answer."""
+        """Return the server's error as a result. Raise `InfraError` if there was no answer."""
         if error.message.startswith(CLOSED):
             connection.ended.set()
         if connection.ended.is_set():
@@ -392,7 +392,7 @@ class ServerSession:
         return ToolCallResult(server=self.spec.name, tool=tool, text=error.message, is_error=True, code=error.code)
 
     async def _describe_death(self, connection: Connection, tool: str) -> str:
-        """Return the reason why a server ended during a call, once it is known."""
+        """Return why the server ended during a call, once the reason is known."""
         if self._stopping:
             return f"{self._server} was closed while {tool!r} was being called"
         with contextlib.suppress(TimeoutError):
@@ -401,9 +401,9 @@ class ServerSession:
         return f"{self._server} died while {tool!r} was being called: {connection.reason}"
 
     async def _run(self) -> None:
-        """Connect again and again until the session is stopped or the server is given up.
+        """Connect, and reconnect until the session is stopped or the server is given up.
 
-        A server that was ready is restarted at once. One that did not start is restarted when it is called.
+        A server that was ready is restarted at once. Otherwise, the next call restarts it.
         """
         while True:
             connection = Connection(self.spec, self._limits)
@@ -435,7 +435,7 @@ class ServerSession:
         self._current.set_result(connection)
 
     def _after_death(self, connection: Connection) -> None:
-        """Count the crash, and notify waiting calls if the server is not restarted now."""
+        """Count the crash. If the server is not restarted now, notify waiting calls."""
         self._deaths += 1
         self._given_up |= not self._was_ready or self._deaths >= self._limits.deaths_in_a_row
         if self._current.done():
@@ -448,7 +448,7 @@ class ServerSession:
 
     @staticmethod
     def _new_future() -> "asyncio.Future[Connection | str]":
-        """Return a future for the open connection, or for a sentence with the reason why there is none."""
+        """Return a future for the open connection, or for the reason why there is none."""
         return asyncio.get_running_loop().create_future()
 
 
@@ -464,7 +464,7 @@ def leaves(error: BaseException | None) -> Iterator[BaseException]:
 async def wait_despite_cancellation(*tasks: asyncio.Task[None], pass_on: bool = False) -> None:
     """Wait until all tasks are done, then raise our own cancellation or their errors.
 
-    With `pass_on`, a cancellation also cancels the tasks. They still get the time that their clean-up takes.
+    With `pass_on`, a cancellation also cancels the tasks, but still waits for their clean-up.
     """
     cancelled = False
     while not all(task.done() for task in tasks):

@@ -1,4 +1,4 @@
-"""List what servers offer, write it to a file that is always the same for the same servers, and read it."""
+"""List what servers offer, and keep it in a file that changes only if the servers change."""
 
 import json
 import re
@@ -28,7 +28,7 @@ _HIDDEN = re.compile(r"[^\n -~]")
 
 
 class ToolEntry(FrozenModel):
-    """A tool, with the keys of the protocol."""
+    """A tool, with the key names of the protocol."""
 
     title: str = ""
     description: str = ""
@@ -38,7 +38,7 @@ class ToolEntry(FrozenModel):
 
 
 class ResourceEntry(FrozenModel):
-    """A resource, or a template of resources."""
+    """A resource or resource template."""
 
     name: str = ""
     title: str = ""
@@ -54,7 +54,7 @@ class ArgumentEntry(FrozenModel):
 
 
 class SnapshotPrompt(FrozenModel):
-    """A prompt."""
+    """A prompt of a server."""
 
     title: str = ""
     description: str = ""
@@ -79,7 +79,7 @@ class Snapshot(FrozenModel):
 
     @classmethod
     def of(cls, offers: Mapping[str, ServerEntry], tools: Iterable[ServerTool]) -> Self:
-        """Return the snapshot of servers, given their tools and, by name, everything else that they offer."""
+        """Return a snapshot of servers, given their tools and their other offers by name."""
         entries = dict(offers)
         for tool in tools:
             entries.setdefault(tool.server, ServerEntry()).tools[tool.name] = ToolEntry(
@@ -93,34 +93,34 @@ class Snapshot(FrozenModel):
 
     @classmethod
     def of_tools(cls, tools: Iterable[ServerTool]) -> Self:
-        """Return a snapshot of tools alone, such as those that the plan of a run keeps."""
+        """Return a snapshot that has only tools, such as those in the plan of a run."""
         return cls.of({}, tools)
 
     def text(self) -> str:
-        """Return the text of the file: sorted, without empty values, and with invisible characters escaped."""
+        """Return the file's text: sorted, no empty values, invisible characters escaped."""
         dumped = {"format": self.format, **self.model_dump(exclude_defaults=True)}
         written = json.dumps(dumped, indent=2, sort_keys=True, ensure_ascii=False)
-        # A review must show characters that cannot be seen.
+        # Reviewers must be able to see invisible characters.
         return (
             _HIDDEN.sub(lambda found: found[0] if found[0].isprintable() else json.dumps(found[0])[1:-1], written)
             + "\n"
         )
 
     def write(self, file: Path) -> None:
-        """Write the snapshot to a file that everybody may read. An existing file is replaced."""
+        """Write the snapshot to a world-readable file, replacing an existing one."""
         write_atomically(file, self.text().encode(), PUBLIC)
 
 
 @dataclass(frozen=True, slots=True)
 class PlacedSnapshot:
-    """A snapshot, with its file and the lines of its parts if it was read from one."""
+    """A snapshot and, if it was read from a file, the lines of its parts."""
 
     snapshot: Snapshot
     file: Path | None = None
     lines: Mapping[Key, int] = field(default_factory=dict)
 
     def line(self, *key: str) -> int:
-        """Return the line of a part, or of the nearest part that contains it."""
+        """Return the line of a part, or of its nearest enclosing part."""
         while key and key not in self.lines:
             key = key[:-1]
         return self.lines.get(key, 1)
@@ -145,9 +145,9 @@ def read_snapshot(file: Path) -> PlacedSnapshot:
 
 
 async def list_offers(client: Client, limits: HubLimits) -> ServerEntry:
-    """Return instructions, resources and prompts, without tools. Raise `ToolRefused` if a limit is exceeded.
+    """Return a server's instructions, resources and prompts. Raise `ToolRefused` if too long.
 
-    A server is asked only for the features that it declares.
+    Only features that the server declares are requested.
     """
     has = client.server_capabilities
     resources: dict[str, ResourceEntry] = {}
@@ -185,7 +185,7 @@ def _add(entries: dict[str, Offer], key: str, entry: Offer, what: str) -> None:
 
 
 def _check(entries: Mapping[str, FrozenModel], what: str, limits: HubLimits) -> None:
-    """Raise `ToolRefused` for a list that is too long or too large."""
+    """Raise `ToolRefused` if a list is too long or too large."""
     if len(entries) > limits.tools:
         raise ToolRefused(f"it lists more than {limits.tools:,} {what}s")
     if sum(len(key) + len(entry.model_dump_json()) for key, entry in entries.items()) > limits.list_bytes:

@@ -1,4 +1,4 @@
-"""Describe tools, and read tool lists and results of a server within limits."""
+"""Describe tools, and read a server's tool lists and results within limits."""
 
 import asyncio
 import json
@@ -31,7 +31,7 @@ Page = TypeVar("Page", bound=PaginatedResult)
 
 
 class ToolRefused(Exception):
-    """Raised for a tool list that Bakeoff does not accept. The message says why."""
+    """Raised for a tool list that is not accepted. The message gives the reason."""
 
 
 class ServerTool(FrozenModel):
@@ -47,12 +47,12 @@ class ServerTool(FrozenModel):
 
     @property
     def label(self) -> str:
-        """Return `server / name`, as reports and the metadata of scores write it."""
+        """Return `server / name`, as used in reports and the metadata of scores."""
         return tool_label(self.server, self.name)
 
     @property
     def parameters(self) -> dict[str, JsonValue]:
-        """Return the schemas of the parameters by name; empty if the input schema declares none."""
+        """Return the schemas of the parameters by name; empty if none are declared."""
         return properties_of(self.input_schema)
 
     @property
@@ -62,7 +62,7 @@ class ServerTool(FrozenModel):
 
 
 def properties_of(schema: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """Return the schemas of an object's properties by name; empty if the schema declares none."""
+    """Return the schemas of an object's properties by name; empty if none are declared."""
     properties = schema.get("properties")
     return properties if isinstance(properties, dict) else {}
 
@@ -74,7 +74,7 @@ def required_by(schema: Mapping[str, JsonValue]) -> list[str]:
 
 
 class ToolCallResult(FrozenModel):
-    """The server's answer to one call. `is_error` says that the tool failed."""
+    """A server's answer to one call. `is_error` is True if the tool failed."""
 
     server: str
     tool: str
@@ -82,11 +82,11 @@ class ToolCallResult(FrozenModel):
     content: tuple[JsonValue, ...] = ()
     structured: JsonValue = None
     is_error: bool = False
-    code: int | None = None  # of a JSON-RPC error, if the server answered with one
+    code: int | None = None  # the code of a JSON-RPC error, if that was the answer
 
     @property
     def value(self) -> JsonValue:
-        """Return the structured content if there is any, else the text, else every part of the content."""
+        """Return the structured content, or else the text, or else all parts of the content."""
         if self.structured is not None:
             return self.structured
         only_text = all(isinstance(part, dict) and part.get("type") == "text" for part in self.content)
@@ -94,7 +94,7 @@ class ToolCallResult(FrozenModel):
 
 
 def result_from_wire(server: str, tool: str, wire: CallToolResult, most_bytes: int) -> ToolCallResult:
-    """Convert an answer of the SDK. An answer that is too long becomes an error result."""
+    """Convert an SDK answer to a result. Answers that are too long become errors."""
     size = len(wire.model_dump_json())
     if size > most_bytes:
         text = f"the result of {tool!r} has {size:,} bytes, over {most_bytes:,}; ask for less at a time"
@@ -111,14 +111,14 @@ def result_from_wire(server: str, tool: str, wire: CallToolResult, most_bytes: i
 
 
 def text_in(block: Any) -> str | None:
-    """Return the text of a part of an answer, also of a resource inside it; None for pictures and the like."""
+    """Return the text of a content block or its embedded resource; None for other content."""
     if isinstance(block, EmbeddedResource):
         block = block.resource
     return block.text if isinstance(block, TextContent | TextResourceContents) else None
 
 
 def tools_fingerprint(tools: Iterable[ServerTool]) -> str:
-    """Return a hash of all names, descriptions and schemas. Order and server name do not change it."""
+    """Return a hash of all names, descriptions and schemas. Order and server do not matter."""
     parts = [[tool.name, tool.description, tool.input_schema, tool.output_schema] for tool in tools]
     return fingerprint(sorted(parts, key=lambda part: json.dumps(part, sort_keys=True)))
 
@@ -126,14 +126,14 @@ def tools_fingerprint(tools: Iterable[ServerTool]) -> str:
 async def read_pages(
     get: Callable[[str | None], Awaitable[Page]], what: str, limits: HubLimits, *, needed: bool = False
 ) -> AsyncIterator[Page]:
-    """Yield all pages of a list. Raise `ToolRefused` if it has too many, or repeats itself.
+    """Yield all pages of a list. Raise `ToolRefused` if there are too many or a page repeats.
 
     Args:
-        get: Gets the page at a cursor.
-        what: The list, for messages.
+        get: Returns the page at a cursor.
+        what: The name of the list, for messages.
         limits: The limits of the hub.
-        needed: Raise the error of a server that does not know this list. Some published servers declare resources
-            but do not know templates.
+        needed: Raise an error if the server does not know this list. Some servers declare
+            resources but do not know templates.
     """
     seen: set[str] = set()
     cursor: str | None = None
@@ -155,7 +155,7 @@ async def read_pages(
 
 
 async def list_tools(client: Client, server: str, limits: HubLimits) -> tuple[ServerTool, ...]:
-    """Read every page of the tool list. Raise `ToolRefused` as soon as a limit is exceeded."""
+    """Read all pages of the tool list. Raise `ToolRefused` as soon as a limit is exceeded."""
     tools: dict[str, ServerTool] = {}
     size = 0
     async for page in read_pages(lambda cursor: client.list_tools(cursor=cursor), "tool list", limits, needed=True):
@@ -169,7 +169,7 @@ async def list_tools(client: Client, server: str, limits: HubLimits) -> tuple[Se
             if size > limits.list_bytes:
                 raise ToolRefused(f"its tool list has more than {limits.list_bytes:,} bytes")
             tools[tool.name] = tool
-    # This takes some milliseconds for each schema, and trials may be running.
+    # In a thread: this takes milliseconds per schema, and trials may be running.
     await asyncio.to_thread(_check_schemas, tools.values())
     return tuple(tools.values())
 
@@ -215,7 +215,7 @@ def is_deeper(value: Any, most: int) -> bool:
 
 
 def _check_schemas(tools: Iterable[ServerTool]) -> None:
-    """Raise `ToolRefused` for a schema that is not valid, or that does not describe an object."""
+    """Raise `ToolRefused` if a schema is invalid or does not describe an object."""
     for tool in tools:
         if tool.input_schema.get("type") != "object":
             raise ToolRefused(f"the input schema of its tool {tool.name!r} is not of type object")
@@ -232,7 +232,7 @@ def _check_schemas(tools: Iterable[ServerTool]) -> None:
 
 
 def explain_unreadable(problem: ValidationError, listed: list[Any] | None) -> str:
-    """Describe the part of an answer that the SDK could not read. For a tool list (`listed`), name the tool."""
+    """Describe the unreadable part of an answer. For a tool list (`listed`), name the tool."""
     first = problem.errors(include_url=False)[0]
     place, sent = first["loc"], first["input"]
     shown = visible(type(sent).__name__ if isinstance(sent, dict | list) else repr(sent), 80)
@@ -249,21 +249,21 @@ MAX_TOOL_NAME_LENGTH = 64
 
 
 def tool_label(server: str, tool: str) -> str:
-    """Return the name of a tool in reports, which is unique over servers. Models see other names."""
+    """Return the name of a tool in reports, unique over all servers. Models see other names."""
     return f"{server} / {tool}"
 
 
 def offered_tools(tools: Sequence[ServerTool], only: Sequence[str] | None) -> tuple[ServerTool, ...]:
-    """Return the tools that a case offers: all, or those with these names, which may begin with the server's name."""
+    """Return the tools that a case offers: all, or those named in `only`, by name or label."""
     if only is None:
         return tuple(tools)
     return tuple(tool for tool in tools if tool.name in only or f"{tool.server}/{tool.name}" in only)
 
 
 def offered_names(tools: Sequence[ServerTool]) -> Mapping[str, ServerTool]:
-    """Return the tools under unique names that every provider accepts in function calling.
+    """Return the tools by unique names that every provider accepts.
 
-    The server's name becomes a prefix if two servers offer tools of the same name.
+    If two servers offer tools of the same name, the name of the server becomes a prefix.
     """
     plain = [plain_name(tool.name) for tool in tools]
     often = Counter(plain)
@@ -275,19 +275,19 @@ def offered_names(tools: Sequence[ServerTool]) -> Mapping[str, ServerTool]:
 
 
 def plain_name(name: str) -> str:
-    """Return a name that every provider accepts. A name that is accepted already is unchanged."""
+    """Return a name that every provider accepts. Names that are already accepted stay."""
     return re.sub(r"[^A-Za-z0-9_-]", "_", name)[:MAX_TOOL_NAME_LENGTH]
 
 
 def is_destructive(tool: ServerTool) -> bool:
-    """Return True if a server declares that its tool may destroy something."""
+    """Return True if the server declares that the tool may destroy data."""
     return tool.annotations.get("destructiveHint") is True and tool.annotations.get("readOnlyHint") is not True
 
 
 def find_tool(tools: Sequence[ServerTool], wanted: str) -> ServerTool:
-    """Return the tool of a name, or of `server/name` if several servers have it.
+    """Return the tool with a name, or with `server/name` if several servers have it.
 
-    Raises `UsageError` if there is no such tool, with similar names, or if the name alone is ambiguous.
+    If there is no such tool, or if the name is ambiguous, raise `UsageError` with a hint.
     """
     found = [tool for tool in tools if wanted in (tool.name, f"{tool.server}/{tool.name}")]
     if len(found) == 1:

@@ -1,8 +1,8 @@
-"""Connect to a server at an address, or run it as a program, with its process tree, messages and last lines of stderr.
+"""Connect to an MCP server at an address, or run it as a program.
 
-The SDK's own stdio client kills a server's children only if the server itself does not exit in time, and it reads lines
-of any length. Here the tree runs below the sandbox's supervisor, which kills all of it when we close the control socket
-or die.
+The SDK's own stdio client kills a server's children only if the server does not exit in time, and
+reads lines of any length. Here, the sandbox's supervisor runs the process tree, and kills it when
+we close the control socket or die.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ from bakeoff.sandbox.supervisor_client import SupervisedProcess, supervised_proc
 from bakeoff.storage.redaction import Redactor
 
 CONNECT_SECONDS = 30.0
-ERROR_BYTES = 2000  # of the body of an error that are shown
+ERROR_BYTES = 2000  # how much of an error's body is shown
 _ADVICE = "give a token with --header or `headers`, or let `oauth` get one"
 FIRST_EVENT_BYTES = 1 << 16  # the first event of an SSE stream is one short path
 
@@ -44,7 +44,7 @@ class TooLarge(httpx2.StreamError):
 
 
 class HttpServer:
-    """One connection to a server. `connect` opens it, and `explain` returns the last HTTP error."""
+    """One connection to a server. `connect` opens it, `explain` returns the last HTTP error."""
 
     def __init__(self, spec: ServerSpec, limits: HubLimits, auth: httpx2.Auth | None = None) -> None:
         self._spec, self._limits, self._auth = spec, limits, auth
@@ -52,7 +52,7 @@ class HttpServer:
 
     @contextlib.asynccontextmanager
     async def connect(self) -> AsyncIterator[Any]:
-        """Open the connection over SSE or streamable HTTP, and yield its two streams of messages, in and out."""
+        """Open the connection, and yield its incoming and outgoing streams of messages."""
         assert self._spec.url is not None
         if self._spec.transport == "sse":
             async with sse_client(self._spec.url, httpx_client_factory=self._client) as streams:
@@ -66,15 +66,15 @@ class HttpServer:
             yield streams
 
     def explain(self) -> str:
-        """Return the last HTTP error with the beginning of its body; empty if there was none."""
+        """Return the last HTTP error and the start of its body; empty if there was none."""
         return self._last_error
 
     def secrets(self) -> dict[str, str]:
-        """Return the tokens in use, which must not be shown or written."""
+        """Return the current tokens, which must not be shown or written."""
         return secrets_of_auth(self._auth)
 
     def remark(self) -> str:
-        """Return an empty text: HTTP allows no text between messages."""
+        """Return an empty string, because HTTP has no text between messages."""
         return ""
 
     def _client(
@@ -83,7 +83,7 @@ class HttpServer:
         timeout: httpx2.Timeout | None = None,  # noqa: ARG002 - the SDK passes it; calls have limits of their own
         auth: httpx2.Auth | None = None,
     ) -> httpx2.AsyncClient:
-        """Make a client with the signature that the SDK expects. Compression is off, so that sizes can be limited."""
+        """Make a client for the SDK, without compression, so that sizes can be limited."""
         return httpx2.AsyncClient(
             headers={"Accept-Encoding": "identity", **(headers or {}), **self._spec.headers},
             timeout=httpx2.Timeout(CONNECT_SECONDS, read=None),
@@ -110,7 +110,7 @@ class HttpServer:
 
 
 async def _said(response: httpx2.Response) -> str:
-    """Return the text of an error: how to authenticate, and the beginning of the body, which can be read again."""
+    """Return an error's text: how to authenticate, and the beginning of the body."""
     wanted = response.headers.get("www-authenticate", "")
     body = ""
     if response.headers.get("content-encoding", "identity").lower() == "identity":
@@ -123,7 +123,7 @@ async def _said(response: httpx2.Response) -> str:
 
 
 async def beginning(stream: httpx2.AsyncByteStream, most: int) -> AsyncIterator[bytes]:
-    """Yield the first bytes of a body, and leave out the rest."""
+    """Yield the first bytes of a body and skip the rest."""
     size = 0
     async for chunk in stream:
         yield chunk[: most - size]
@@ -156,10 +156,10 @@ async def limited(stream: httpx2.AsyncByteStream, most: int) -> AsyncIterator[by
 
 
 async def with_named_endpoint(stream: httpx2.AsyncByteStream) -> AsyncIterator[bytes]:
-    """Name the first event of an SSE stream `endpoint` if the server sends no `event:` lines.
+    """Call the first event of an SSE stream `endpoint` if the server sends no `event:` lines.
 
-    The SDK reads an event without a name as a message. The first event contains the address to post to, and the SDK
-    waits forever for one that is called `endpoint`. An address differs from a message in not being JSON.
+    The first event contains the address to post to. The SDK takes nameless events for messages, and
+    would wait forever for the event `endpoint`. Unlike a message, an address is not JSON.
     """
     seen = b""
     decided = False
@@ -176,7 +176,7 @@ async def with_named_endpoint(stream: httpx2.AsyncByteStream) -> AsyncIterator[b
 
 
 def name_first_event(seen: bytes) -> tuple[bool, bytes]:
-    """Return True once enough of the first event has arrived to decide, and the bytes to pass on then."""
+    """Return True once enough has arrived to name the first event, and the bytes to pass on."""
     position = 0
     for line in seen.splitlines(keepends=True):
         if not line.endswith((b"\n", b"\r")):
@@ -191,13 +191,13 @@ def name_first_event(seen: bytes) -> tuple[bool, bytes]:
     return len(seen) > FIRST_EVENT_BYTES, seen
 
 
-# Where npx and uvx keep their downloads, the user, and trusted certificates. None of these contains a secret.
+# The user, download folders of npx and uvx, and trusted certificates: none of them secret.
 ALSO_PASSED_ON = ("HOME", "LOGNAME", "USER", "SHELL", "TMPDIR", "NODE_EXTRA_CA_CERTS")
 CHUNK = 1 << 16
 REPORT_SECONDS = 1.0  # from the end of a server's output to the report of how it ended
-NOISE_LINES = 10_000  # lines that are not messages; a program that prints more is not a server
+NOISE_LINES = 10_000  # a program that prints more lines without messages is not a server
 LINES_KEPT = 20
-UNREADABLE = "Failed to parse"  # how the SDK's message for an unreadable answer starts
+UNREADABLE = "Failed to parse"  # beginning of the SDK's error for an unreadable answer
 
 
 Wire = SessionMessage | Exception
@@ -205,16 +205,16 @@ Outgoing = MemoryObjectSendStream[SessionMessage]
 
 
 def server_environment(spec: ServerSpec) -> dict[str, str]:
-    """Return the variables of a server without a sandbox: its own, and those of an allow-list.
+    """Return the variables for a server without a sandbox: its own and those of an allow-list.
 
-    A deny-list would miss some API key.
+    A deny-list could miss an API key.
     """
     passed = {name: os.environ[name] for name in ALSO_PASSED_ON if name in os.environ}
     return {**inherited(os.environ), **passed, "PATH": search_path(os.environ), **spec.env}
 
 
 class LastLines:
-    """Keep the last lines of a stream of bytes, of any length and with lines of any length."""
+    """Keeps the last lines of a stream of bytes. Streams and lines may have any length."""
 
     def __init__(self, redactor: Redactor) -> None:
         self._lines: deque[bytes] = deque(maxlen=LINES_KEPT)
@@ -225,17 +225,17 @@ class LastLines:
         """Add the next bytes of the stream, which may end in the middle of a line."""
         *whole, rest = (self._open + chunk).split(b"\n")
         self._lines.extend(whole[-LINES_KEPT:])
-        self._open = rest[: 16 * LINE_LENGTH]  # keep only the beginning of a line that never ends
+        self._open = rest[: 16 * LINE_LENGTH]  # keep only the beginning of endless lines
 
     def shown(self) -> list[str]:
-        """Return the last lines as text, oldest first, without secrets, control characters and empty lines."""
+        """Return the last lines, without secrets, control characters and empty lines."""
         lines = [*self._lines, *([self._open] if self._open else [])]
         texts = [self._redactor(line).decode("utf-8", "replace").rstrip() for line in lines]
         return [visible(text) for text in texts if text][-LINES_KEPT:]
 
 
 class StdioServer:
-    """One process of a server. `connect` starts it, and `explain` says how it ended."""
+    """One process of a server. `connect` starts it, `explain` describes how it ended."""
 
     def __init__(self, spec: ServerSpec, limits: HubLimits) -> None:
         self._spec, self._limits = spec, limits
@@ -248,7 +248,7 @@ class StdioServer:
         self._confined: ConfinedProgram | None = None
 
     def explain(self) -> str:
-        """Describe how the server ended, as far as it is known, with its last lines on stderr."""
+        """Describe how the server ended, as far as known, with its last lines of stderr."""
         facts = [fact for fact in (self._fault, self._ending()) if fact]
         if remark := self.remark():
             facts.append(remark)
@@ -262,11 +262,11 @@ class StdioServer:
         return "; ".join(facts)
 
     def secrets(self) -> dict[str, str]:
-        """Return nothing: the only secrets of a program are in its settings."""
+        """Return no secrets, because a program's secrets are all in its settings."""
         return {}
 
     def remark(self) -> str:
-        """Return a remark on a working server whose stdout has text other than messages; empty if it has none."""
+        """Return a remark if a working server printed other text to stdout; otherwise empty."""
         if not self._noise:
             return ""
         one = self._noise == 1
@@ -277,15 +277,15 @@ class StdioServer:
 
     @contextlib.asynccontextmanager
     async def connect(self) -> AsyncIterator[tuple[MemoryObjectReceiveStream[Wire], Outgoing]]:
-        """Start the server, and yield the streams of its messages, in and out.
+        """Start the server, and yield its incoming and outgoing streams of messages.
 
-        At the end its stdin is closed, which asks it to exit. After `close_seconds` it is killed.
+        At the end, close its stdin, which asks it to exit, and kill it after `close_seconds`.
         """
         sink, messages = anyio.create_memory_object_stream[Wire](0)
         outgoing, source = anyio.create_memory_object_stream[SessionMessage](0)
         with sink, messages, outgoing, source:
             async with contextlib.AsyncExitStack() as stack:
-                # Cancelled last: a server cannot exit while nobody reads its pipes.
+                # Cancelled last: a server cannot exit unless its output is read.
                 pumps = await stack.enter_async_context(_cancelled_at_exit())
                 process = await stack.enter_async_context(self._running())
                 pumps.append(asyncio.create_task(self._read_messages(process.stdout, sink)))
@@ -301,7 +301,7 @@ class StdioServer:
 
     @contextlib.asynccontextmanager
     async def _running(self) -> AsyncIterator[SupervisedProcess]:
-        """Start the server. At the end its supervisor kills its process tree, even if something is cancelled."""
+        """Start the server. At the end, kill its process tree, even on cancellation."""
         async with contextlib.AsyncExitStack() as stack:
             if self._spec.sandbox == "none":
                 env, folder = server_environment(self._spec), self._spec.cwd or Path.cwd()
@@ -315,7 +315,7 @@ class StdioServer:
             limit = self._limits.message_bytes
             process = await stack.enter_async_context(supervised_process(order, limit=limit))
 
-            async def read_report() -> None:  # which comes when no process of the server is left
+            async def read_report() -> None:  # arrives when no process of the server is left
                 self._report = await process.report() or {}
 
             self._reporter = asyncio.create_task(read_report())
@@ -346,17 +346,14 @@ class StdioServer:
             pass
 
     def _parse(self, line: bytes) -> SessionMessage | None:
-        """Parse a line as a message; None if it is not a message.
-
-        An unreadable answer becomes an error for its caller.
-        """
+        """Return the message in a line, an error for an unreadable answer, or None."""
         if not line.strip():
             return None
         try:
             return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
         except ValidationError:
             request = _answered_request(line)
-        if request is not None:  # the caller waits for this answer, so it must hear that it cannot be read
+        if request is not None:  # tell the waiting caller that the answer is unreadable
             error = ErrorData(
                 code=PARSE_ERROR, message=f"{UNREADABLE} its answer: {visible(line.decode(errors='replace'))}"
             )
@@ -376,7 +373,7 @@ class StdioServer:
                 stdin.write(item.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
                 await stdin.drain()
         except (BrokenPipeError, ConnectionResetError):
-            # The server no longer reads. End the connection, so that no call waits for an answer in vain.
+            # The server no longer reads. End the connection, so that no call waits in vain.
             await self._wait_for_report()
             sink.close()
 
@@ -391,7 +388,7 @@ class StdioServer:
         code = self._report.get("exit_code")
         if code is None or self._report.get("stop") != "exited":
             return None
-        if self._confined and self._confined.sandbox == "bwrap" and 128 < code <= 128 + 64:  # as a shell has it
+        if self._confined and self._confined.sandbox == "bwrap" and 128 < code <= 128 + 64:  # as in a shell
             code = 128 - code
         return f"it was ended by signal {-code}" if code < 0 else f"it exited with code {code}"
 
@@ -408,7 +405,7 @@ async def _cancelled_at_exit() -> AsyncIterator[list[asyncio.Task[None]]]:
 
 
 def _answered_request(line: bytes) -> int | str | None:
-    """Return the id of the request that an unreadable line answers, or None."""
+    """Return the id of the request that an unreadable answer belongs to, or None."""
     data = json_object(line)
     if data is None or not ({"result", "error"} & data.keys()):
         return None

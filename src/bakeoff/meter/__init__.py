@@ -1,4 +1,4 @@
-"""A gateway on loopback between a command-line agent and its provider: it counts, limits, and records or replays.
+"""A local gateway between a command-line agent and its provider: counts, limits, records, replays.
 
 async with meter.open_trial(task, [upstream], place=place) as trial:
     access = trial.access(sandbox.name)

@@ -1,6 +1,6 @@
 """Provide the meter as a resource of a run, which serves a gateway for each trial.
 
-The gateway checks each request before it is passed on. All callers are untrusted.
+The gateway checks each request before passing it on. All callers are untrusted.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from bakeoff.protocols import Place, Task
 from bakeoff.replay.store import recordings_of
 
 MAX_DEPTH = 200
-MAX_PATH_LENGTH = 2000  # characters; names of models are shorter, and clients fail at longer addresses
+MAX_PATH_LENGTH = 2000  # characters; no model's name is longer
 
 _QUERY = re.compile(r"[\w.~%=&+:,/-]{0,2000}", re.ASCII)
 _HOST = re.compile(r"(127\.0\.0\.1|localhost|\[::1\]|host\.docker\.internal)(:\d{1,5})?", re.IGNORECASE)
@@ -36,7 +36,7 @@ METER = "meter"
 
 
 class RequestRefused(Exception):
-    """A request that is refused, with the message for the agent."""
+    """A refused request, with the message for the agent."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -45,7 +45,7 @@ class RequestRefused(Exception):
 
 @contextmanager
 def _held(trial: TrialMeter) -> Iterator[Callable[[int], None]]:
-    """Yield a function that counts the bytes of one request, which the trial holds until the request is answered."""
+    """Yield a function that counts the bytes of a request in memory, until it is answered."""
     limits, held = trial.meter.limits, 0
 
     def hold(count: int) -> None:
@@ -99,7 +99,7 @@ class MeterApp:
         if (spent := self._trial.out_of_budget) is not None:
             raise RequestRefused(402, spent)
         with _held(self._trial) as hold:
-            # The complete request body is held, decompressed.
+            # The complete, decompressed request body is in memory.
             raw, limits = bytearray(), self._trial.meter.limits
             try:
                 async with asyncio.timeout(limits.body_seconds):
@@ -133,7 +133,7 @@ class MeterApp:
             await self._exchange(Exchange(self._trial, asked, responder), request.receive)
 
     def _route(self, method: str, path: str) -> tuple[Upstream, Route, str, str]:
-        """Return the provider, the route, the path below the provider's address, and the model if the path has it."""
+        """Return the provider, the route, the inner path, and the model if the path names it."""
         if len(path) > MAX_PATH_LENGTH:
             raise RequestRefused(404, f"the meter accepts no path of more than {MAX_PATH_LENGTH} characters")
         upstream = self._upstream(path)
@@ -150,7 +150,7 @@ class MeterApp:
         raise RequestRefused(405, f"{method} is not allowed for {path[:200]!r}")
 
     async def _exchange(self, exchange: Exchange, receive: Receive) -> None:
-        """Answer the request. Stop when the agent disconnects, so that the rest costs nothing."""
+        """Answer the request. Stop if the agent disconnects, so that the rest costs nothing."""
         if self._trial.closed:
             raise RequestRefused(401, "the trial is over")
         answer = asyncio.create_task(exchange.run())
@@ -163,7 +163,7 @@ class MeterApp:
                 await asyncio.wait({answer})
             if not answer.cancelled():
                 error = answer.exception()
-                if error is not None and not isinstance(error, StreamCut):  # our fault, never the agent's
+                if error is not None and not isinstance(error, StreamCut):  # not the agent's fault
                     self._trial.stop(InfraError(f"the meter broke: {type(error).__name__}: {error}", permanent=True))
                 answer.result()
         finally:
@@ -173,7 +173,7 @@ class MeterApp:
 
 
 def _tokens(request: Request) -> Iterator[str]:
-    """Yield the tokens from all places where SDKs put a key."""
+    """Yield the tokens from all places where SDKs send a key."""
     scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer":
         yield bearer.strip()
@@ -205,7 +205,7 @@ def _data(body: bytes) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Meter:
-    """The resource: a gateway between command-line agents and their providers, which counts what each trial uses."""
+    """The resource: a gateway for command-line agents that counts what each trial uses."""
 
     retry_policy: RetryPolicy = field(default_factory=RetryPolicy)
     most_in_flight: int = DEFAULT_MAX_IN_FLIGHT  # requests to one provider, over all trials
@@ -214,7 +214,7 @@ class Meter:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator["OpenMeter"]:
-        """Remove what killed processes left behind, and yield the meter. Connections to providers open on demand."""
+        """Remove the remains of killed processes, and yield the meter."""
         await asyncio.to_thread(sweep)
         async with AsyncExitStack() as stack:
             yield OpenMeter(self.limits, self.retry_policy, self.most_in_flight, stack)
@@ -232,13 +232,13 @@ class OpenMeter(SharedMeter):
         place: Place | None = None,
         worked: set[str] | None = None,
     ) -> AsyncIterator[TrialMeter]:
-        """Open the meter of one trial. When the block ends, all connections are closed and all usage is recorded.
+        """Open the meter of one trial. After the block, close connections and record all usage.
 
         Args:
             task: The trial.
-            upstreams: The providers that the agent may ask, with their keys.
-            place: The place where the agent will run: its user may use the socket.
-            worked: The models that have answered the same subject before. Models that answer now are added.
+            upstreams: The providers that the agent may use, with their keys.
+            place: The place where the agent will run. Its user may use the socket.
+            worked: The models that have answered this subject. New ones are added.
         """
         named = {upstream.name: upstream for upstream in upstreams}
         if not named:

@@ -24,26 +24,23 @@ from bakeoff.replay.http import HttpAnswer
 from bakeoff.replay.metered import RecordedExchange
 from bakeoff.replay.store import MAX_RECORDED_BYTES, Key
 
-MAX_ANSWER_BYTES = 64 << 20  # of an answer that is not streamed
+MAX_ANSWER_BYTES = 64 << 20  # limit for answers that are not streamed
 _MAY_PASS = {408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529}
 _TOO_MUCH = {429, 503, 529}
 _NO_MONEY = (b"insufficient_quota", b"billing_hard_limit", b"exceeded your current quota")
 _NO_CREDIT = "Your credit balance is too low"
 _BUSY_EVENTS = {"overloaded_error": 529, "rate_limit_error": 429, "api_error": 500, "server_error": 500}
 _MAX_WORDS = 4000  # characters of an error
-_MAX_BROKEN = 3  # incomplete answers to one request: each of them costs money
-_DECODED = ("", "identity", "gzip", "deflate")  # encodings that the client decodes; others are passed on unchanged
+_MAX_BROKEN = 3  # incomplete answers per request, each of which costs money
+_DECODED = ("", "identity", "gzip", "deflate")  # decoded by the client; others are passed on
 
 
 class StreamCut(Exception):
-    """The stream broke after the agent got its beginning, so the agent's connection is closed too."""
+    """The stream broke after the agent got the beginning, so its connection is closed too."""
 
 
 class Responder:
-    """Sends the answer to the agent over ASGI.
-
-    Every method raises `StreamCut` if the agent is gone or does not read for `taking_seconds`.
-    """
+    """Sends the answer to the agent over ASGI. Raises `StreamCut` if the agent stops reading."""
 
     def __init__(self, send: Send, taking_seconds: float) -> None:
         self._send = send
@@ -56,13 +53,13 @@ class Responder:
         await self.more(answer.body, last=True)
 
     async def start(self, status: int, headers: Mapping[str, str]) -> None:
-        """Send the beginning of an answer. From now on, the request cannot be tried again."""
+        """Send the beginning of an answer. Afterwards, the request cannot be retried."""
         self.begun = True
         raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
         await self._take({"type": "http.response.start", "status": status, "headers": raw})
 
     async def more(self, body: bytes, *, last: bool = False) -> None:
-        """Send the next bytes of the body, after `start`. `last` ends the answer."""
+        """Send more of the body, after `start`. `last` ends the answer."""
         await self._take({"type": "http.response.body", "body": body, "more_body": not last})
 
     async def _take(self, message: Message) -> None:
@@ -83,7 +80,7 @@ class Exchange:
     question: Key | None = None  # None for requests that are free
     price: Price | None = None
     answer: ModelAnswer = field(default_factory=ModelAnswer)
-    counting_asked: bool = False  # we asked the provider for counts that the agent did not ask for
+    counting_asked: bool = False  # only we, not the agent, asked for counts
     sent: bool = False  # the provider may have started to work
     broken: int = 0  # answers that broke off before the agent received anything
     started: float = field(default_factory=perf_counter)
@@ -93,7 +90,7 @@ class Exchange:
     passed_headers: dict[str, str] = field(default_factory=dict)
 
     async def run(self) -> None:
-        """Answer the request, and always record its usage: a cancelled exchange costs money too."""
+        """Answer the request. Record its usage even if cancelled, since it still costs money."""
         asked, trial, complete = self.asked, self.trial, False
         if asked.route.format is None:  # a free request
             await self._ask()
@@ -113,7 +110,7 @@ class Exchange:
                 finally:
                     if self.sent:
                         self._book(complete=complete)
-        except BudgetError as spent:  # other requests used it up while this one waited
+        except BudgetError as spent:  # spent by other requests during the wait
             trial.stop(spent)
             await self._refuse(402, trial.out_of_budget or str(spent))
 
@@ -172,7 +169,7 @@ class Exchange:
             trial.log.too_large += 1
             await self._give_last_reply("the request is too large")
         except InfraError as error:
-            if self.question is None:  # a key may be valid for answers and not for lists of models
+            if self.question is None:  # a key may permit answers but not lists of models
                 trial.free_failure = error
             else:
                 trial.stop(error)
@@ -184,7 +181,7 @@ class Exchange:
         await self.responder.whole(self.last or refusal(self.asked.upstream.family, 502, otherwise))
 
     async def _try(self) -> None:
-        if (spent := self.trial.out_of_budget) is not None:  # used up by another request while this one waited
+        if (spent := self.trial.out_of_budget) is not None:  # spent by other requests during the wait
             await self._refuse(402, spent)
             return
         self.last, self.answer, self.status = None, ModelAnswer(), 0
@@ -210,7 +207,7 @@ class Exchange:
             raise self._lost(error) from error
 
     def _lost(self, error: httpx2.HTTPError) -> ProviderBusy | InfraError:
-        """Return the error for a lost connection. A provider that has begun to answer charges for each retry."""
+        """Return the error for a lost connection. After a partial answer, retries cost money."""
         name, what = self.asked.upstream.name, type(error).__name__
         if not 200 <= self.status < 300:
             self.sent = False
@@ -223,12 +220,12 @@ class Exchange:
         return self._busy(message) if self.broken < _MAX_BROKEN else InfraError(message)
 
     def _busy(self, message: str, **how: Any) -> ProviderBusy | InfraError:
-        """Return a retryable error, unless the trial has already waited for this provider without success."""
+        """Return a retryable error, unless the trial already waited in vain for this provider."""
         patient = self.trial.failure is None and (self.question is not None or self.trial.free_failure is None)
         return ProviderBusy(message, **how) if patient else InfraError(message)
 
     def _body(self) -> bytes:
-        """Return the request body, changed so that chat streams report counts, which they do only on request."""
+        """Return the request body, changed to request usage counts in chat streams."""
         asked = self.asked
         options = asked.data.get("stream_options")
         counted = isinstance(options, dict) and options.get("include_usage")
@@ -278,7 +275,7 @@ class Exchange:
             await self.responder.whole(UpstreamReply(got.status_code, body, self.passed_headers))
 
     async def _refused(self, got: httpx2.Response) -> None:
-        """Handle an error status, which costs nothing. Temporary errors are retried before the agent sees them."""
+        """Handle an error status, which costs nothing. Temporary errors are retried first."""
         body = await self._whole_body(got)
         status = got.status_code
         self.sent = False
@@ -290,7 +287,7 @@ class Exchange:
             {key.lower(): got.headers[key] for key in got.headers},
         )
         if is_refused_for_size(status, said, headers, len(self.asked.body)):
-            # The agent wrote that request: it gets the error, and nothing waits for it.
+            # The agent's request is wrong: pass the error on at once.
             self.trial.log.too_large += 1
         elif status in _MAY_PASS and not hopeless and got.headers.get("x-should-retry") != "false":
             wait = retry_after(got.headers)
@@ -308,10 +305,10 @@ class Exchange:
         await self.responder.whole(self.last)
 
     def _is_about_key(self, status: int, *, hopeless: bool) -> bool:
-        """Return True if a refusal is about the key or its credit, and not about the agent's own request.
+        """Return True if a refusal is about the key or its credit, not about the request.
 
-        Once a model has answered this subject, the key is known to work. Then errors about another model, a free
-        request or something forbidden are the agent's own fault.
+        Once a model has answered this subject, the key works. From then on, errors about other
+        models, free requests or forbidden actions are the agent's fault.
         """
         if not (hopeless or status in (401, 403)):
             return False
@@ -353,11 +350,11 @@ class Exchange:
         await self.responder.more(passing)
 
     def _read_event(self, event: bytes) -> bytes:
-        """Return the event for the agent; empty bytes for counts that only we asked for."""
+        """Read an event and return it, or empty bytes for counts that the agent did not request."""
         event = self.trial.meter.redactor(event)
         data, format = data_of(event), self.asked.route.format
         if data is not None and format is not None:
-            # Raise if the first event of a stream says that the provider is overloaded.
+            # If the first event says that the provider is overloaded, raise.
             error = data_in(data.get("error"))
             kind = str(error.get("type") or error.get("code"))
             if kind in _BUSY_EVENTS and not self.responder.begun and not self.answer.pieces:
@@ -378,12 +375,12 @@ class Exchange:
     # --- exchange --------------------------------------------------------------------------------------------------
 
     def _book(self, *, complete: bool) -> None:
-        """Report the usage, then record the exchange: no content of an answer must prevent the report."""
+        """Report the usage first, then record the exchange, which may fail."""
         assert self.question is not None, "free requests have no usage"
         trial, answer, price = self.trial, self.answer, self.price
         seconds = perf_counter() - self.started
         cut = not (complete and answer.whole)
-        if price is None and answer.model:  # the name in the request may be an alias that no list knows
+        if price is None and answer.model:  # the request may use an alias that no price list has
             price = price_from_genai(self.asked.upstream.provider.price_name, answer.model)
         usage, estimated = answer.usage(price, characters_in(self.asked.data))
         trial.spend(usage, cut=cut)
@@ -408,7 +405,7 @@ class Exchange:
 
 
 def _title(body: bytes) -> str:
-    """Return the title of an HTML page, or its beginning."""
+    """Return the title of an HTML page, or else its beginning."""
     text = body[:4000].decode(errors="replace")
     found = re.search(r"<title[^>]*>(.*?)</title", text, re.IGNORECASE | re.DOTALL)
     return " ".join((found.group(1) if found else text).split())[:100]
@@ -419,7 +416,7 @@ def _is_readable(got: httpx2.Response) -> bool:
 
 
 def _is_about_money(status: int, body: bytes) -> bool:
-    """Return True if the account has no credit. Fields that repeat the request are ignored: agents write those."""
+    """Return True if the account has no credit. Parts that quote the request are ignored."""
     if status == 400:
         found = objects_of(body)
         message = data_in(found[0].get("error")).get("message") if len(found) == 1 else None
@@ -428,7 +425,7 @@ def _is_about_money(status: int, body: bytes) -> bool:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the wait in seconds that the provider asks for. Dates, which are rare, are ignored."""
+    """Return the wait in seconds that the provider asks for. Dates are rare and ignored."""
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         try:
             seconds = float(headers.get(name, "")) / unit
@@ -440,7 +437,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def unpacked(body: bytes, encoding: str, most: int) -> bytes | None:
-    """Decompress a request body; None if it is invalid or larger than the limit."""
+    """Decompress a request body. Return None if it is invalid or exceeds the limit."""
     if encoding in ("", "identity"):
         return body
     if encoding not in ("gzip", "deflate"):

@@ -1,9 +1,9 @@
-"""Forward a port to the meter from inside a sandbox without a network. Nothing else can be reached.
+"""Forward a port inside a sandbox without network to the meter, and to nothing else.
 
 python3 -I -S forward.py SOCKET PORT COMMAND…
 
-The command replaces this process, so that its exit code and signals are its own. Forwarding continues in a process
-beside it, which ends with the sandbox. Only the standard library is used.
+The command replaces this process, so that exit code and signals are its own. Another process
+forwards until the sandbox ends. Only the standard library is used.
 """
 
 import os
@@ -15,7 +15,7 @@ MAX_CONNECTIONS = 64
 
 def forward(listening: socket.socket, target: str) -> None:
     """Forward every connection on the port to the socket `target`, until the sandbox ends."""
-    import asyncio  # slow to import; the command has started meanwhile, and connections wait
+    import asyncio  # imported late, because the command need not wait for it
 
     async def pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -43,13 +43,13 @@ def forward(listening: socket.socket, target: str) -> None:
 
 
 def main() -> None:
-    """Start the forwarding process, then become the command."""
+    """Start the forwarding process, then run the command in this process."""
     target, port, *command = sys.argv[1:]
     listening = socket.create_server(("127.0.0.1", int(port)), backlog=MAX_CONNECTIONS)
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # accepted connections inherit it
     if os.fork() == 0:
         if os.fork() == 0:  # not a child of the command, which may wait for its children
-            # Close the command's streams and leave its process group, so that no signal for it arrives here.
+            # Close the command's streams and leave its process group, to get none of its signals.
             os.setsid()
             null = os.open(os.devnull, os.O_RDWR)
             for descriptor in (0, 1, 2):

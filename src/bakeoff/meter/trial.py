@@ -1,8 +1,8 @@
-"""Keep the state of the meter: token, addresses, budget and transcript of one trial, and everything that trials share.
+"""The state of the meter: token, addresses, budget and transcript per trial, and shared data.
 
-A trial's agent reaches its meter at a loopback port, and at a Unix socket from sandboxes without a network.
+Agents reach the meter at a loopback port or, from sandboxes without network, at a Unix socket.
 
-All trials share limits, clients, rate limits, prices, and the budget of requests in flight.
+All trials share limits, clients, rate limits, prices, and the budget for current requests.
 """
 
 import asyncio
@@ -44,14 +44,14 @@ from bakeoff.replay.store import Key, Store
 from bakeoff.storage.redaction import CUT, Redactor
 
 PREFIX, SOCKET, FORWARDER = "bakeoff-meter-", "meter", "forward.py"
-FRESH_SECONDS = 60.0  # a younger folder may have no listener yet
+FRESH_SECONDS = 60.0  # a new folder may not have a listener yet
 _RUN = Path("/run/bakeoff")
 _MAX_PATH_LENGTH = 72  # a socket's path may have about 100 characters
 
 
 @asynccontextmanager
 async def listen(app: Any, uid: int | None, limits: ServerLimits) -> AsyncIterator[tuple[int, Path]]:
-    """Serve at a port and in a folder until the block ends. `uid` is the user that may use the socket besides us."""
+    """Serve at a port and a socket during the block. The user `uid` may use the socket too."""
     folder = make_folder()
     try:
         port = socket.create_server((HOST, 0), backlog=limits.connections)
@@ -62,7 +62,7 @@ async def listen(app: Any, uid: int | None, limits: ServerLimits) -> AsyncIterat
 
 
 def runtime_folder() -> Path:
-    """Return a folder for the socket: its path is short and, if possible, outside `/tmp`, which sandboxes replace."""
+    """Return a folder for sockets with a short path, preferably outside of `/tmp`."""
     if sys.platform == "linux" and os.geteuid() == 0:
         with suppress(OSError):
             _RUN.mkdir(mode=0o755, exist_ok=True)
@@ -83,7 +83,7 @@ def make_folder() -> Path:
 
 
 def unix_socket(path: Path, uid: int | None) -> socket.socket:
-    """Return a bound socket that only we and the user `uid` may use."""
+    """Return a bound socket that only this user and the user `uid` may use."""
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listening.bind(str(path))
     path.chmod(0o600)
@@ -93,7 +93,7 @@ def unix_socket(path: Path, uid: int | None) -> socket.socket:
 
 
 def sweep() -> None:
-    """Remove the folders of killed processes, which have sockets that no process listens on."""
+    """Remove the folders of killed processes, whose sockets nobody listens on."""
     for folder in runtime_folder().glob(f"{PREFIX}*"):
         with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
             found = folder.lstat()
@@ -106,43 +106,41 @@ def sweep() -> None:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-USUAL_OUTPUT = 4096  # tokens of an answer when the request sets no limit
+USUAL_OUTPUT = 4096  # tokens of an answer without a limit
 _BOUNDS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 _MAX_CHOICES = 128
 
 MAX_STEPS = 2000
 MAX_RESULT = 20_000  # characters of one tool result
 MAX_TOOLS = 1000
-MAX_CHARACTERS = 8_000_000  # of all parts together; beyond this, only counts are kept
+MAX_CHARACTERS = 8_000_000  # of all parts together; beyond this, keep only counts
 INSIDE_PORT = 4141
 """The meter's port inside a sandbox without a network. It is fixed, so that all trials look alike."""
-# Waiting longer for a provider counts against the trial, so that no agent can hide behind a queue.
+# Longer waits for a provider count as the trial's own time, so that agents cannot exploit them.
 MAX_EXCUSED_SECONDS = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
 class MeterLimits:
-    """The most that an agent or a provider may use in the meter of one trial."""
+    """The limits for an agent and its provider in the meter of one trial."""
 
     body_bytes: int = 32 << 20  # of one request
     held_bytes: int = 64 << 20  # of all requests together
     exchanges: int = 24  # at one time
     head_seconds: float = 20.0  # to the end of a request's headers
     body_seconds: float = 60.0  # for a complete request
-    taking_seconds: float = 120.0  # for a piece of an answer: a reader that stops must not block the provider's slots
+    taking_seconds: float = 120.0  # to read a part of an answer, since a slow reader holds a slot
     event_bytes: int = 16 << 20  # of one event of a stream
     connections: int = 64
 
     @property
     def of_server(self) -> ServerLimits:
-        """Return the limits of the server below the meter. They are wider where the meter itself reports a reached
-        limit.
-        """
+        """Return the limits of the HTTP server, so wide that the meter's own are reached first."""
         return ServerLimits(self.connections, self.head_seconds, self.body_seconds + 5, self.taking_seconds + 5)
 
 
 class SharedMeter:
-    """Clients and rate limits by the address of a provider, and the reservations of all requests in flight."""
+    """Clients and rate limits by provider address, and the reservations of all open requests."""
 
     def __init__(self, limits: MeterLimits, policy: RetryPolicy, most_in_flight: int, stack: AsyncExitStack) -> None:
         self.limits = limits
@@ -158,7 +156,7 @@ class SharedMeter:
         self._freed = asyncio.Event()
 
     async def prepare(self, upstream: Upstream) -> None:
-        """Open the client of a provider, and keep its key out of everything that is passed on."""
+        """Open the client of a provider, and keep its key out of everything passed on."""
         address = upstream.base_url
         if address not in self.clients:
             self.clients[address] = await self._stack.enter_async_context(http_client(address, None))
@@ -171,14 +169,14 @@ class SharedMeter:
 
     @asynccontextmanager
     async def reserve(self, limit: "SpendingLimit | None", most: Usage, excused: Clock | None) -> AsyncIterator[None]:
-        """Reserve budget, so that requests that fit one by one do not exceed it together.
+        """Reserve budget for a request, so that parallel requests do not exceed the budget.
 
-        Wait for room: when the budget runs low, requests are made one by one.
+        Wait until the request fits. If little budget is left, requests are made one by one.
 
         Args:
-            limit: The budget of the run, None if it has none.
+            limit: The budget of the run, if any.
             most: The most that the request may use.
-            excused: A clock that is paused while this waits.
+            excused: A clock to pause during the wait.
 
         Raises:
             BudgetError: The budget is used up.
@@ -213,14 +211,14 @@ class SpendingLimit(Protocol):
     """The remaining budget of the run."""
 
     def exceeded(self) -> str | None:
-        """Return the limit that was reached; None if there is budget left."""
+        """Return the limit that was reached; None if budget is left."""
 
     def fits(self, more: Usage) -> bool:
-        """Return True if this much more usage stays within the limits. An unknown cost never fits a cost limit."""
+        """Return True if this usage is within the limits. Unknown costs exceed any cost limit."""
 
 
 def most_of(data: Mapping[str, Any], price: Price | None) -> Usage:
-    """Return the maximum usage of a request: its prompt, estimated by characters, and the longest allowed answer."""
+    """Return the maximum usage of a request: the estimated prompt and the longest answer."""
     wanted = [data.get(name) for name in _BOUNDS] + [data_in(data.get("generationConfig")).get("maxOutputTokens")]
     bound = max((count for count in wanted if isinstance(count, int) and 0 < count <= MAX_TOKENS), default=0)
     choices = data.get("n")
@@ -232,7 +230,7 @@ def most_of(data: Mapping[str, Any], price: Price | None) -> Usage:
 
 @dataclass(slots=True)
 class TrialLog:
-    """The exchanges so far. It can be read at any time, even after a kill."""
+    """The exchanges so far. They can be read at any time, even after a kill."""
 
     steps: list[Step] = field(default_factory=list)
     usage: Usage = NO_USAGE
@@ -246,7 +244,7 @@ class TrialLog:
     _open_calls: dict[str, tuple[int, int]] = field(default_factory=dict)  # the places of calls without a result
 
     def offer(self, tools: Iterable[tuple[str, Any]]) -> None:
-        """Note the tools that a request offers. A changed tool is noted beside the first version."""
+        """Note the tools that a request offers. Changed versions of a tool are kept too."""
         for name, tool in tools:
             digest = fingerprint(tool)[:16]
             known = self.tools.get(name)
@@ -256,7 +254,7 @@ class TrialLog:
                 self.tools[name] = f"{known} {digest}"
 
     def resolve(self, results: Iterable[WireToolResult]) -> None:
-        """Add results to their calls. Requests repeat earlier results; only the first one for a call counts."""
+        """Add results to their calls. Requests repeat them, so only the first result counts."""
         for result in results:
             where = self._open_calls.pop(result.id, None) if isinstance(result.id, str) else None
             if where is None:
@@ -269,7 +267,7 @@ class TrialLog:
             self.steps[where[0]] = step.model_copy(update={"parts": tuple(parts)})
 
     def add(self, step: Step, model: str, answer: ModelAnswer, **how: bool) -> None:
-        """Add an exchange that used tokens. Each of `how` that is true is counted: estimated, cut, replayed."""
+        """Add a paid exchange. Count the flags in `how` that are True, such as `replayed`."""
         self.usage += step.usage
         self.models[model] += 1
         self.notes.update(name for name, true in {**how, "unpriced": step.usage.cost is None}.items() if true)
@@ -286,7 +284,7 @@ class TrialLog:
             self._open_calls.update({id: (len(self.steps) - 1, place) for id, place in calls.items()})
 
     def transcript(self) -> Transcript:
-        """Return the exchanges as a transcript, with counts of models, tools, notes and errors in its metadata."""
+        """Return a transcript. Its metadata counts models, tools, notes and errors."""
         about: dict[str, JsonValue] = {
             "exchanges": sum(self.models.values()),
             "models": dict(self.models),
@@ -298,12 +296,12 @@ class TrialLog:
         if self.statuses:
             about["errors"] = {str(status): count for status, count in sorted(self.statuses.items())}
         told: dict[str, JsonValue] = {"metered": True, "meter": about}
-        told |= {name: True for name in ("replayed", "recorded") if self.notes[name]}  # the keys that all reports read
+        told |= {name: True for name in ("replayed", "recorded") if self.notes[name]}  # keys that all reports use
         return Transcript(output=self.output, steps=tuple(self.steps), usage=self.usage, metadata=told)
 
 
 def _shown(content: object) -> str:
-    """Return a tool result as text: the texts of its parts if it has parts, up to a limit."""
+    """Return a tool result as text, cut to a limit. Text parts are joined."""
     if isinstance(content, list):
         texts = [part["text"] for part in objects_in(content) if isinstance(part.get("text"), str)]
         content = "\n".join(texts) if texts else content
@@ -313,21 +311,21 @@ def _shown(content: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class MeterAccess:
-    """The connection from a sandboxed agent to its meter: a prefix for its command, the address, and readable paths."""
+    """How a sandboxed agent reaches its meter: command prefix, address and readable paths."""
 
     argv_prefix: tuple[str, ...]
     origin: str
     readable: tuple[Path, ...]
-    network: bool  # whether the command needs the network; without it, only the meter can be reached
+    network: bool  # False: the command can reach only the meter
 
     def wrap(self, argv: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the command with the prefix that starts the forwarder to the meter beside it, if one is needed."""
+        """Return the command with the prefix that starts the forwarder, if one is needed."""
         return (*self.argv_prefix, *argv)
 
 
 @dataclass(slots=True)
 class TrialMeter:
-    """The meter of one trial. It listens at `port` and in `folder`; `access` describes how an agent reaches it."""
+    """The meter of one trial. It listens at `port` and in `folder`; see `access`."""
 
     meter: SharedMeter
     task: Task
@@ -343,24 +341,24 @@ class TrialMeter:
     closed: bool = False
     held_bytes: int = 0  # of requests that are being read or answered
     failure: BakeoffError | None = None  # why no more requests are made: out of budget, or the provider is unavailable
-    free_failure: InfraError | None = None  # why a free request failed, over which an agent may give up
+    free_failure: InfraError | None = None  # why a free request failed, which may stop an agent
     _stopped: asyncio.Event = field(default_factory=asyncio.Event)
     _asked: dict[str, int] = field(default_factory=dict)
 
     # --- for the subject that runs the agent ------------------------------------------------------------------------
 
     def transcript(self) -> Transcript:
-        """Return the transcript so far, without secrets. The run redacts it once more."""
+        """Return the transcript so far, without secrets."""
         return self.meter.redactor.model(self.log.transcript())
 
     async def stopped(self) -> BakeoffError:
-        """Wait until no more requests can be made, and return the reason, so that the agent can be ended."""
+        """Wait until the meter stops, and return why, so that the agent can be ended."""
         await self._stopped.wait()
         assert self.failure is not None, "the reason is set before the event"
         return self.failure
 
     def check(self) -> None:
-        """Raise the error that stopped the trial, if any. Failed free requests count only if no model has answered."""
+        """Raise the error that stopped the trial. If no model answered, free requests count too."""
         if self.failure is not None:
             raise self.failure
         if self.free_failure is not None and not self.worked:
@@ -381,27 +379,27 @@ class TrialMeter:
         return MeterAccess(prefix, f"http://{HOST}:{INSIDE_PORT}", (self.folder,), network=False)
 
     def base_url(self, access: MeterAccess, upstream: str) -> str:
-        """Return the base URL to give the agent for a provider."""
+        """Return the base URL of a provider for the agent."""
         return access.origin + self.upstreams[upstream].base_path
 
     # --- for exchanges ----------------------------------------------------------------------------------------------
 
     @property
     def clock(self) -> Clock:
-        """Return the clock to pause while a provider causes a wait.
+        """Return the clock to pause during waits for a provider.
 
-        Above `MAX_EXCUSED_SECONDS`, return another clock, so that further waits count as the trial's own time.
+        After `MAX_EXCUSED_SECONDS`, return another clock, so that waits count as the trial's time.
         """
         waited = self.task.clock.waited
         return self.task.clock if waited < MAX_EXCUSED_SECONDS else Clock(MAX_EXCUSED_SECONDS)
 
     def reserve(self, most: Usage) -> AbstractAsyncContextManager[None]:
-        """Reserve budget for a request. Only waits for other trials are excused, not those for its own requests."""
+        """Reserve budget for a request. Waits for other trials do not count as the trial's time."""
         clock = self.clock if len(self.exchanges) <= 1 else None
         return self.meter.reserve(self.task.resources.get(BUDGET), most, clock)
 
     def question(self, asked: UpstreamRequest) -> Key:
-        """Return the key under which the request is recorded."""
+        """Return the key for recording the request."""
         if self.store.mode == "off":
             return Key(KIND, {}, "")
         task, upstream = self.task, asked.upstream
@@ -419,7 +417,7 @@ class TrialMeter:
         return first if turn == 0 else exchange_key(trial, path, asked.data, turn)
 
     def spend(self, usage: Usage, *, cut: bool) -> None:
-        """Report usage to the run. If that exceeds the budget, the answer is still delivered, since it is paid for."""
+        """Report usage to the run. The answer is delivered even if it exceeds the budget."""
         if not cut and self.failure is not None and _may_pass(self.failure):
             self.failure = None
         try:
@@ -428,7 +426,7 @@ class TrialMeter:
             self.stop(error)
 
     def stop(self, error: BakeoffError) -> None:
-        """Stop the trial. The first permanent error stays; a temporary one is cleared by the next answer."""
+        """Stop the trial. A permanent error stays; the next answer clears a temporary one."""
         if self.failure is None or (_may_pass(self.failure) and not _may_pass(error)):
             self.failure = error
         if not _may_pass(self.failure):
@@ -436,12 +434,12 @@ class TrialMeter:
 
     @property
     def out_of_budget(self) -> str | None:
-        """Return the message for the agent if the budget of the run is used up."""
+        """Return a message for the agent if the run's budget is used up, or None."""
         spent = isinstance(self.failure, BudgetError)
         return f"the budget of this run is used up: {self.failure}" if spent else None
 
     async def end_exchanges(self) -> None:
-        """Cancel all exchanges and wait until their usage is recorded. The token is invalid from now on."""
+        """Invalidate the token, cancel all exchanges, and wait until usage is recorded."""
         self.closed = True
         for exchange in self.exchanges:
             exchange.cancel()

@@ -1,4 +1,4 @@
-"""Describe the providers behind the meter: addresses, allowed requests and headers, and the format of errors."""
+"""Describe providers behind the meter: addresses, allowed requests and headers, error formats."""
 
 import json
 import re
@@ -36,7 +36,7 @@ class Upstream:
     provider: Provider
     base_url: str = field(repr=False)  # may hold a password
     key: str | None = field(repr=False)
-    key_name: str = "API_KEY"  # replaces the key where it is redacted
+    key_name: str = "API_KEY"  # the name shown in place of the redacted key
     price: Price | None = None  # if None, it is looked up for the model of the request
 
     @property
@@ -46,14 +46,14 @@ class Upstream:
 
     @property
     def base_path(self) -> str:
-        """Return the path that an agent's base URL must end with."""
+        """Return the path at the end of an agent's base URL."""
         return f"/{self.name}{_BASE_ENDS[self.family]}"
 
 
 def upstream_of(provider: Provider, environment: Mapping[str, str], *, offline: bool = False) -> Upstream:
     """Return the provider with its key from the environment. With `offline`, no key is needed.
 
-    Raises `UsageError` if the meter does not support its API, or if its address or its key is missing.
+    Raise `UsageError` if the API is not supported, or if the address or key is missing.
     """
     if provider.wire not in _FAMILIES:
         raise UsageError(f"provider {provider.name!r} has no API that the meter supports")
@@ -67,21 +67,21 @@ def upstream_of(provider: Provider, environment: Mapping[str, str], *, offline: 
 
 
 def key_headers(upstream: Upstream) -> dict[str, str]:
-    """Return the header that carries the key."""
+    """Return the header with the key."""
     name, scheme = _KEY_HEADERS[upstream.family]
     return {name: f"{scheme}{upstream.key}"} if upstream.key else {}
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One allowed kind of request. A route without a format is free, such as listing models or counting tokens."""
+    """An allowed kind of request. Kinds without a format are free, such as counting tokens."""
 
     method: str
     path: str  # a regular expression
     format: WireFormat | None = None
 
 
-_NAME = r"[A-Za-z0-9][A-Za-z0-9._@-]*"  # one component of a path; none may begin with a dot
+_NAME = r"[A-Za-z0-9][A-Za-z0-9._@-]*"  # one path component, which may not begin with a dot
 _MODEL = rf"{_NAME}(?::{_NAME})*(?:/{_NAME}(?::{_NAME})*)*"
 
 
@@ -106,7 +106,7 @@ ROUTES: Mapping[Family, tuple[Route, ...]] = {
 
 
 def inner_path(upstream: Upstream, path: str) -> str:
-    """Return the path below the provider's base URL. OpenAI's base URL includes the version, the others' do not."""
+    """Return the path below the provider's base URL, which for OpenAI includes the version."""
     inner = path.removeprefix(f"/{upstream.name}/")
     return inner.removeprefix("v1/") if upstream.family == "openai" else inner
 
@@ -127,14 +127,14 @@ class UpstreamRequest:
 
 
 def address_of(upstream: Upstream, inner: str, query: str) -> str:
-    """Return the URL, which is always below the configured base URL: only a matched path is added to it."""
+    """Return the URL. It is always below the configured base URL."""
     base = upstream.base_url.rstrip("/")
     if base.endswith("/v1") and inner.startswith("v1/"):
         base = base.removesuffix("/v1")
     return f"{base}/{quote(inner, safe='/:@')}" + (f"?{query}" if query else "")
 
 
-# Allow-lists: nothing that an agent invents reaches the provider.
+# Allow-lists, so that invented headers do not reach the provider.
 _ASKING = re.compile(
     r"accept|content-type|user-agent|originator|x-title|http-referer|anthropic-(version|beta)|openai-beta"
     r"|x-stainless-[a-z0-9-]+|x-goog-api-client|x-app|x-codex-[a-z0-9-]+"
@@ -146,13 +146,13 @@ _ANSWERING = re.compile(
 
 
 def asking_headers(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    """Return the agent's headers that are passed to the provider."""
+    """Return the agent's headers that may be passed to the provider."""
     plain = [(name.decode(), value.decode()) for name, value in headers if name.isascii() and value.isascii()]
     return _passing(_ASKING, plain)
 
 
 def answering_headers(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return the provider's headers that are passed to the agent, without details of the account."""
+    """Return the provider's headers that may be passed to the agent."""
     return _passing(_ANSWERING, headers)
 
 
@@ -192,7 +192,7 @@ _WORTH_A_RETRY = (408, 429, 502)
 
 @dataclass(frozen=True, slots=True)
 class UpstreamReply:
-    """An answer that is sent in one piece."""
+    """A complete answer, sent in one piece."""
 
     status: int
     body: bytes
@@ -200,7 +200,7 @@ class UpstreamReply:
 
 
 def refusal(family: Family, status: int, message: str) -> UpstreamReply:
-    """Return an error that the agent's SDK can read, with a hint whether to retry."""
+    """Return an error in the format of the agent's SDK, which tells it whether to retry."""
     headers = {"content-type": "application/json", "x-should-retry": str(status in _WORTH_A_RETRY).lower()}
     body: dict[str, object]
     match family:

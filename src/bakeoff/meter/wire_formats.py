@@ -1,7 +1,7 @@
-"""Read the formats of OpenAI, Anthropic and Google: text, reasoning, calls, counts, end of answer, and tools.
+"""Read the API formats of OpenAI, Anthropic and Google: text, reasoning, tool calls and counts.
 
-Streams are split into server-sent events without changing a byte of them. Implausible values of a provider are ignored,
-and texts are kept up to a limit.
+Streams are split into server-sent events without changing any bytes. Implausible values are
+ignored, and long texts are cut.
 """
 
 import json
@@ -22,17 +22,17 @@ from bakeoff.storage.redaction import CUT
 
 Kind = Literal["text", "reasoning", "tool"]
 
-MAX_CHARACTERS = 200_000  # kept of one part
-MAX_PARTS = 256  # kept of one answer
+MAX_CHARACTERS = 200_000  # kept per part
+MAX_PARTS = 256  # kept per answer
 _MAX_DEPTH = 50  # of a call's arguments
 MAX_TOKENS = 100_000_000
-# Longer than any text without a space: an image or another file, which is not billed by its characters.
+# Text without a space that is longer is a file such as an image, not billed by characters.
 _MAX_WORD_LENGTH = 20_000
 
 
 @dataclass(slots=True)
 class AnswerPiece:
-    """A part of a growing answer."""
+    """A part of an answer that is still arriving."""
 
     kind: Kind
     name: str = ""
@@ -41,7 +41,7 @@ class AnswerPiece:
     size: int = 0
 
     def add(self, text: str) -> None:
-        """Add text, up to the limit of one part."""
+        """Add text, up to the limit for one part."""
         room = MAX_CHARACTERS - self.size
         self.size += len(text)
         if room > 0:
@@ -61,11 +61,11 @@ class AnswerPiece:
 
 @dataclass(slots=True)
 class ModelAnswer:
-    """The part of an answer that has arrived."""
+    """An answer as far as it has arrived."""
 
     pieces: dict[Any, AnswerPiece] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
-    # The raw counts of a provider that reports them in several events.
+    # The raw counts, if the provider spreads them over several events.
     reported: dict[str, Any] = field(default_factory=dict)
     final: bool = False  # the counts are those of the complete answer
     whole: bool = False  # the answer is complete
@@ -75,7 +75,7 @@ class ModelAnswer:
     characters: int = 0
 
     def add(self, key: Any, kind: Kind, text: object, *, name: object = "", id: object = None) -> None:
-        """Add text to the part with this key. Values that are not text are ignored."""
+        """Add text to the part with this key. Other types are ignored."""
         piece = self.pieces.get(key)
         if piece is None:
             piece = AnswerPiece(kind)
@@ -90,7 +90,7 @@ class ModelAnswer:
             piece.add(text)
 
     def count(self, counted: Mapping[str, int] | None, *, final: bool) -> None:
-        """Take over counts, which only increase. Drop impossible counts: the usage is then estimated."""
+        """Update counts, which can only grow. If they are impossible, usage is estimated."""
         wrong = counted is None or any(count > MAX_TOKENS for count in counted.values())
         self.counts.update({name: max(value, self.counts.get(name, 0)) for name, value in (counted or {}).items()})
         cached = self.counts.get("cache_read", 0) + self.counts.get("cache_write", 0)
@@ -102,10 +102,10 @@ class ModelAnswer:
             self.final = self.final or final
 
     def usage(self, price: Price | None, asked_characters: int) -> tuple[Usage, bool]:
-        """Return tokens and cost, and True if any of it is estimated.
+        """Return tokens and cost, and True if part of them is estimated.
 
-        Counts that the provider did not send are estimated by characters; `asked_characters` is the length of the
-        request. Without a price, the cost is what the provider reported, or None.
+        Missing counts are estimated from characters; `asked_characters` is the length of the
+        request. Without a price, the cost is the reported one, or None.
         """
         counts = dict(self.counts)
         estimated = not self.final or "input" not in counts
@@ -117,7 +117,7 @@ class ModelAnswer:
         return usage.model_copy(update={"cost": cost}), estimated
 
     def parts(self) -> tuple[Part, ...]:
-        """Return the answer so far as parts of a transcript. Empty pieces are left out, except tool calls."""
+        """Return the answer so far as parts of a transcript, without empty texts."""
         return tuple(piece.part() for piece in self.pieces.values() if piece.size or piece.kind == "tool")
 
     def text(self) -> str:
@@ -126,7 +126,7 @@ class ModelAnswer:
 
 
 def arguments_of(text: str) -> JsonValue:
-    """Return a call's arguments as data, or as the original text if it is not usable JSON."""
+    """Return a call's arguments as data, or the original text if it is not usable JSON."""
     try:
         arguments: JsonValue = json.loads(text, parse_constant=_refuse, parse_float=_finite) if text else {}
     except (ValueError, RecursionError):
@@ -139,12 +139,12 @@ def _refuse(constant: str) -> NoReturn:
 
 
 def _finite(number: str) -> float:
-    """Refuse numbers such as `1e999`, which are valid JSON and infinite in Python."""
+    """Refuse numbers such as `1e999`, which JSON permits but which become infinite."""
     return value if isfinite(value := float(number)) else _refuse(number)
 
 
 def depth_of(value: object) -> int:
-    """Return the nesting depth of data, without recursion because it may be deep on purpose."""
+    """Return the nesting depth of data, without recursion, since it may be deep on purpose."""
     deepest, queue = 0, [(value, 1)]
     while queue:
         item, depth = queue.pop()
@@ -155,7 +155,7 @@ def depth_of(value: object) -> int:
 
 
 def characters_in(value: object) -> int:
-    """Count the characters of all texts in data that a tokenizer would see; files do not count."""
+    """Count the characters of all texts in data that are billed as tokens, without files."""
     total, queue = 0, [value]
     while queue:
         item = queue.pop()
@@ -181,7 +181,7 @@ _RESPONSE_END = {"response.completed", "response.incomplete", "response.failed"}
 
 
 class EventSplitter:
-    """Splits a stream into complete events with their separators, so that joining them restores the stream."""
+    """Splits a stream into complete events. Joining them restores the stream exactly."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
@@ -189,7 +189,7 @@ class EventSplitter:
         self._looked = 0
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
-        """Yield the events that this chunk completes. Raise `InfraError` for one that is too long."""
+        """Yield the events that this chunk completes. Raise `InfraError` if one is too long."""
         self._pending += chunk
         while found := _END.search(self._pending, max(0, self._looked - _MAX_END_LENGTH)):
             event = bytes(self._pending[: found.end()])
@@ -215,7 +215,7 @@ def data_of(event: bytes) -> Mapping[str, Any] | None:
 
 
 def objects_of(body: bytes) -> list[dict[str, Any]]:
-    """Return the JSON object of a body, or the objects of its list, which Gemini sends for streams without events."""
+    """Return the JSON object of a body, or the objects of a list, which Gemini sends."""
     try:
         data = json.loads(body)
     except (ValueError, RecursionError):
@@ -225,7 +225,7 @@ def objects_of(body: bytes) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class WireFormat:
-    """One API format. `event` reads an event of a stream, `whole` a full answer; `tools` and `results` a request."""
+    """One API format: functions that read stream events, full answers, tools and results."""
 
     name: str
     event: Callable[[ModelAnswer, Data], None]
@@ -236,7 +236,7 @@ class WireFormat:
 
 @dataclass(frozen=True, slots=True)
 class WireToolResult:
-    """The result of a call, as the agent reports it."""
+    """The result of a call, as sent by the agent."""
 
     id: object
     content: object
@@ -244,12 +244,12 @@ class WireToolResult:
 
 
 def data_in(value: object) -> Data:
-    """Return the value if it is an object, else an empty object."""
+    """Return the value if it is an object, or else an empty object."""
     return value if isinstance(value, dict) else {}
 
 
 def objects_in(value: object) -> list[Data]:
-    """Return the objects in a list; none if the value is not a list. Agents and providers may send anything."""
+    """Return the objects in a list; empty for other values, which untrusted parties may send."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
@@ -258,7 +258,7 @@ def _named(value: object) -> str | None:
 
 
 def _tools(body: Data) -> Iterator[tuple[str, Any]]:
-    """Yield the tools that a request of OpenAI or Anthropic offers, and the servers that the provider itself calls."""
+    """Yield the tools of a request to OpenAI or Anthropic, including servers of the provider."""
     added = [item for item in objects_in(body.get("input")) if item.get("type") == "additional_tools"]
     for tools in (body.get("tools"), body.get("functions"), *(item.get("tools") for item in added)):
         yield from _named_tools(objects_in(tools))
@@ -267,7 +267,7 @@ def _tools(body: Data) -> Iterator[tuple[str, Any]]:
 
 
 def _named_tools(tools: list[Data]) -> Iterator[tuple[str, Any]]:
-    """Yield tools with their names; those of a namespace one by one."""
+    """Yield tools with their names. The tools of a namespace are yielded one by one."""
     for tool in tools:
         if tool.get("type") == "namespace" and isinstance(tool.get("tools"), list):
             space = _named(tool.get("name"))
@@ -314,7 +314,7 @@ def _chat_message(answer: ModelAnswer, choice: str, message: Data) -> None:
 def _chat_usage(answer: ModelAnswer, usage: Data) -> None:
     counts = reported_counts(usage, "chat")
     if counts is not None and "cache_read" not in counts and isinstance(usage.get("prompt_cache_hit_tokens"), int):
-        counts["cache_read"] = usage["prompt_cache_hit_tokens"]  # as DeepSeek names it
+        counts["cache_read"] = usage["prompt_cache_hit_tokens"]  # DeepSeek's name
     answer.count(counts, final=answer.whole)  # some providers repeat them in every event
     cost = usage.get("cost")
     if isinstance(cost, int | float) and 0 <= cost < 1e6:
@@ -347,7 +347,7 @@ def _responses_event(answer: ModelAnswer, event: Data) -> None:
 
 
 def _responses_whole(answer: ModelAnswer, response: Data) -> None:
-    if not answer.pieces:  # not streamed, or by a server that sends only the end, without deltas
+    if not answer.pieces:  # not streamed, or streamed without deltas
         for place, item in enumerate(objects_in(response.get("output"))):
             kind = str(item.get("type"))
             if kind == "message":
@@ -394,7 +394,7 @@ def _messages_event(answer: ModelAnswer, event: Data) -> None:
 
 
 def _messages_block(answer: ModelAnswer, index: object, block: Data) -> None:
-    """Read a block, or a delta of one."""
+    """Read a block, or a change to a block."""
     match block.get("type"):
         case "text" | "text_delta":
             answer.add(str(index), "text", block.get("text"))
@@ -418,7 +418,7 @@ def _messages_whole(answer: ModelAnswer, body: Data) -> None:
 
 
 def _messages_usage(answer: ModelAnswer, usage: Data, *, final: bool) -> None:
-    """Take over the counts of an event. A `message_delta` repeats only some of those in `message_start`."""
+    """Read the counts of an event. A `message_delta` repeats only some of the first counts."""
     if usage:
         answer.reported.update({name: value for name, value in usage.items() if value is not None})
         answer.count(reported_counts(answer.reported, "anthropic"), final=final)
@@ -470,7 +470,7 @@ def _gemini_tools(body: Data) -> Iterator[tuple[str, Any]]:
 
 
 def _gemini_results(body: Data) -> Iterator[WireToolResult]:
-    """Yield the results of calls that have an id. Not every model gives one."""
+    """Yield the results of calls that have an id, which some models leave out."""
     for content in objects_in(body.get("contents")):
         for part in objects_in(content.get("parts")):
             if result := data_in(part.get("functionResponse")):

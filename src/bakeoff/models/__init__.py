@@ -1,1 +1,1 @@
-"""Models: every provider by name, the cost of calls, their limits, and their replay."""
+"""Call models: providers by name, costs, limits and recordings."""

@@ -1,4 +1,4 @@
-"""Call a model of a provider: check before a run that it can be called, and open its client or server."""
+"""Check before a run that a provider's model can be called, and open its client or server."""
 
 import asyncio
 import warnings
@@ -25,9 +25,9 @@ from bakeoff.models.rate_limit import DEFAULT_MAX_IN_FLIGHT, RateLimiter, RetryP
 
 
 def what_is_missing(name: ModelName, provider: Provider, environment: Mapping[str, str]) -> list[str]:
-    """Return why the model cannot be called, in one sentence, or an empty list if it can.
+    """Return a sentence on why the model cannot be called; empty if it can.
 
-    The reason may be a missing key, address or weights file, or a name that the provider does not know.
+    The reason may be a missing key, address or weights file, or an unknown name.
     """
     try:
         if provider.wire == "embedded":
@@ -68,9 +68,9 @@ def _address_problem(provider: Provider, environment: Mapping[str, str]) -> str 
 
 
 def _unknown_model(name: ModelName, provider: Provider, environment: Mapping[str, str]) -> str | None:
-    """Return the problem with a model that is not in the gateway's list; None if it is, or if the list is unavailable.
+    """Return a problem if the gateway's list lacks the model; None if there is no list.
 
-    Fetch a new list if the stored one lacks the model.
+    If the stored list lacks the model, fetch a new one.
     """
     if name.provider != GATEWAY or provider.wire == "custom":
         return None
@@ -90,7 +90,7 @@ def _unknown_model(name: ModelName, provider: Provider, environment: Mapping[str
 
 
 class OpenProvider:
-    """A provider whose models can be called."""
+    """A provider that is ready to be called."""
 
     def __init__(
         self, provider: Provider, limiter: RateLimiter, build: Callable[[str], Model], *, first_alone: bool = False
@@ -98,27 +98,27 @@ class OpenProvider:
         self.limiter = limiter
         self.keys = provider.keys
         self._first_alone = first_alone
-        self._first_ended: dict[str, asyncio.Event] = {}  # by model
-        self._refused: dict[str, str] = {}  # the reason, by model
+        self._first_ended: dict[str, asyncio.Event] = {}  # by the name of the model
+        self._refused: dict[str, str] = {}  # reasons, by the name of the model
         self._price_name = provider.price_name
         self._prices = PriceBook()
         self._build = build
         self._models: dict[str, Model] = {}
 
     def rebuild(self, build: Callable[[str], Model]) -> None:
-        """Replace the function that builds models, because the address changed."""
+        """Replace the function that builds models, after a change of address."""
         self._build = build
         self._models.clear()
 
     def model(self, name: str) -> Model:
-        """Return the model, which is built on the first call."""
+        """Return the model. It is built on the first call."""
         if name not in self._models:
             self._models[name] = self._build(name)
         return self._models[name]
 
     @asynccontextmanager
     async def in_order(self, name: str, clock: Clock) -> AsyncIterator[None]:
-        """Let the first call of a model end before others begin, so that a wrong key is refused only once."""
+        """Let a model's first call end before others begin, to try a wrong key only once."""
         if not self._first_alone:
             yield
             return
@@ -139,16 +139,15 @@ class OpenProvider:
             ended.set()
 
     async def price(self, name: str, clock: Clock) -> Price | None:
-        """Return the model's price, or None if it is unknown. The clock is paused while the list has to be fetched."""
+        """Return the model's price, or None. The clock is paused while prices are fetched."""
         return await self._prices.lookup(self._price_name, name, clock)
 
 
-@dataclass(frozen=True)  # no slots: cached properties are read in every call
+@dataclass(frozen=True)  # no slots, because cached properties need a dict
 class ProviderAccess:
     """The resource of a provider. Subjects with the same `key` share it.
 
-    Each embedded model has a server, and therefore an access, of its own. Other addresses and other retry policies have
-    their own too.
+    Each embedded model, address and retry policy has its own resource.
     """
 
     name: ModelName
@@ -157,19 +156,19 @@ class ProviderAccess:
     idle_seconds: float | None = None
     most_in_flight: int = DEFAULT_MAX_IN_FLIGHT
     retry_policy: RetryPolicy = field(default_factory=RetryPolicy)
-    first_alone: bool = False  # the first call of each model ends before others begin
+    first_alone: bool = False  # wait for each model's first call before the others
 
     def lacks(self) -> list[str]:
-        """Return the reasons why the model cannot be called yet."""
+        """Return why the model cannot be called yet; empty if it can."""
         return what_is_missing(self.name, self.provider, self.environment)
 
     def secrets(self) -> dict[str, str]:
-        """Return the provider's keys by the names of their variables."""
+        """Return the provider's keys, by the names of their variables."""
         return {name: self.environment[name].strip() for name in self.provider.keys if self.environment.get(name)}
 
     @cached_property
     def endpoint(self) -> str:
-        """Return a short hash of the address, which may hold a password."""
+        """Return a short hash of the address, which may contain a password."""
         url = self.provider.url(self.environment)
         return fingerprint(url)[:8] if url else ""
 
@@ -178,7 +177,7 @@ class ProviderAccess:
         """Return the key of the resource in this process."""
         provider = self.provider
         model = self.name.model if provider.wire == "embedded" else ""
-        made = (id(provider.factory), dict(provider.options))  # by identity: two functions may have one name
+        made = (id(provider.factory), dict(provider.options))  # by identity, since two functions may have one name
         address = fingerprint(provider.url(self.environment), provider.keys, made)
         limits = fingerprint(self.idle_seconds, self.most_in_flight, asdict(self.retry_policy), self.first_alone)
         return f"provider:{provider.name}/{model}/{address[:8]}/{limits[:8]}"
@@ -195,7 +194,7 @@ class ProviderAccess:
             case _:
                 endpoint = Endpoint(self.provider.url(self.environment), self.provider.key(self.environment))
                 with warnings.catch_warnings():
-                    # The record notes invalid counts, and old models are chosen on purpose.
+                    # The record notes invalid counts, and users choose old models on purpose.
                     warnings.simplefilter("ignore", UsageExtractionFailedWarning)
                     warnings.filterwarnings("ignore", "The model .* is deprecated", DeprecationWarning)
                     warnings.filterwarnings("ignore", "Pydantic serializer warnings", UserWarning)
@@ -212,7 +211,7 @@ class ProviderAccess:
         from bakeoff.models.embedded.server import EmbeddedServer
 
         embedded = EmbeddedServer(self.name.model)
-        limiter = RateLimiter(self.most_in_flight, self.retry_policy)  # each process has a server of its own
+        limiter = RateLimiter(self.most_in_flight, self.retry_policy)  # each process has its own server
         async with embedded.open() as server, http_client(server.base_url, self.idle_seconds) as client:
             build = self._builder(Endpoint(server.base_url, server.api_key), client)
             opened = OpenProvider(self.provider, limiter, build)

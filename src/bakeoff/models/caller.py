@@ -1,4 +1,4 @@
-"""Call a model on behalf of one trial: limited, priced, reported to the run, and recorded or replayed."""
+"""Call a model for a trial: limit, price, report to the run, and record or replay."""
 
 import json
 from collections.abc import Sequence
@@ -44,15 +44,15 @@ from bakeoff.protocols import Task
 from bakeoff.record import Usage
 from bakeoff.replay.store import Key, Recording, Store, model_call_key
 
-_REFUSED_BY_PROVIDER = {"not_passed_on": True}  # the metadata of a refusal that did not come from the model
+_REFUSED_BY_PROVIDER = {"not_passed_on": True}  # metadata of a refusal by the provider, not the model
 _FREE = Usage(requests=1, cost=0.0)
-_MAX_TOKENS = 100_000_000  # of one request: a provider that reports more has miscounted
+_MAX_TOKENS = 100_000_000  # per request; higher counts are wrong
 _RESPONSE: TypeAdapter[ModelResponse] = TypeAdapter(ModelResponse)
 
 _MAY_PASS = (ai.ModelRateLimitError, ai.ModelUnavailableError, ai.ModelServerError, ai.ModelConnectionError)
 _OVERLOADED = (ai.ModelRateLimitError, ai.ModelOverloadedError)
 _REFUSED = (401, 403)  # the key is wrong, or may not use the model
-_MAX_UNREADABLE = 3  # answers to one request that cannot be read, such as HTML: each may cost money
+_MAX_UNREADABLE = 3  # unreadable answers per request, since each may cost money
 _UNDECODED = (json.JSONDecodeError, UnicodeDecodeError)
 _MAY_PASS_STATUS = (408, 409, 425)  # timed out waiting for us, conflict, too early
 _REFUSAL_CODES = {"content_filter", "content_policy_violation", "invalid_prompt", "data_inspection_failed"}
@@ -60,19 +60,19 @@ _REFUSAL_CODES = {"content_filter", "content_policy_violation", "invalid_prompt"
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer of a model to one call. `seconds` counts from the request to the complete answer."""
+    """A model's answer to one call. `seconds` is the time from request to complete answer."""
 
     response: ModelResponse
     usage: Usage
     seconds: float
-    measured: bool  # the provider reported a plausible usage
+    measured: bool  # whether the provider reported plausible usage
     replayed: bool
     price: Price | None = None
-    recorded: bool = False  # asked live, and kept for replays
+    recorded: bool = False  # asked live and recorded
 
 
 class RecordedCall(Recording):
-    """A model call and its answer, as pydantic-ai serialises it to JSON."""
+    """A model call and its answer, serialised to JSON by pydantic-ai."""
 
     case: str
     answer: dict[str, Any]
@@ -83,7 +83,7 @@ class RecordedCall(Recording):
 
     @classmethod
     def of(cls, key: Key, answer: Answer) -> "RecordedCall":
-        """Return the recording of an answer."""
+        """Make a recording from an answer."""
         same = {name: getattr(answer, name) for name in ("usage", "measured", "price", "seconds")}
         response = _RESPONSE.dump_python(answer.response, mode="json")
         return cls(asked=dict(key.asked), case=key.asked["case"], answer=response, **same)
@@ -107,7 +107,7 @@ class Caller:
     provider: OpenProvider | None  # None: only recordings may answer
     task: Task
     settings: ModelSettings
-    price: Price | None = None  # None: look up the provider's
+    price: Price | None = None  # None: look it up
     priced: bool = True  # False: costs are not needed
     stream: bool = False
     remote: bool = True  # answers come over a network and may break off
@@ -116,9 +116,9 @@ class Caller:
     _out_of_budget: BudgetError | None = None
 
     async def ask(self, messages: list[ModelMessage], parameters: ModelRequestParameters) -> Answer:
-        """Return the model's next message. Its cost is reported to the run before this returns.
+        """Return the model's next message, after reporting its cost to the run.
 
-        An answer that uses up the budget is still returned, because it is paid for. The next call raises BudgetError.
+        An answer that uses up the budget is still returned, but the next call raises BudgetError.
         """
         if self._out_of_budget is not None:
             raise self._out_of_budget
@@ -166,7 +166,7 @@ class Caller:
         async def call() -> tuple[ModelResponse, float]:
             try:
                 model = provider.model(self.name.model)  # for each try: a restarted server may have another address
-            except UsageError as error:  # from a user's provider, which is only made when it is needed
+            except UsageError as error:  # from a user's provider, made on first use
                 raise InfraError(str(error), permanent=True) from error
             with self.tracing.span(f"chat {self.name.model}", attributes, "CLIENT") as span:
                 async with provider.in_order(self.name.model, self.task.clock):
@@ -180,7 +180,7 @@ class Caller:
         usage = _FREE if response.metadata == _REFUSED_BY_PROVIDER else usage_of(response.usage, price)
         answer = Answer(response, usage or Usage(requests=1), seconds, usage is not None, False, price)
         try:
-            self.task.spend(answer.usage)  # before anything can fail: it is paid for
+            self.task.spend(answer.usage)  # first of all, because it is paid for
         except BudgetError as error:
             self._out_of_budget = error
         return answer
@@ -217,7 +217,7 @@ class Caller:
                 raise problem from error
             parts = [TextPart(refused)]
             return ModelResponse(parts=parts, finish_reason="content_filter", metadata=_REFUSED_BY_PROVIDER)
-        # SDKs may stream unasked, and take a stream that broke off for a complete answer.
+        # SDKs may stream unasked, and may take a broken stream for a complete answer.
         complete = response.finish_reason is not None or (response.provider_details or {}).get("finish_reason")
         if self.remote and not complete:
             raise ProviderBusy(f"{name}: the stream ended before the answer did")
@@ -236,20 +236,20 @@ def _response_attributes(response: ModelResponse) -> Attributes:
 
 
 def sendable(response: ModelResponse) -> ModelResponse:
-    """Return the response in a form that can be stored and sent back to the provider.
+    """Return the response in a form that can be stored, and sent back to the provider.
 
-    Lone surrogates are escaped. Tool arguments with NaN or infinity become a text under `INVALID_JSON_KEY`.
+    Lone surrogates are escaped. Arguments with NaN or infinity become text at `INVALID_JSON_KEY`.
     """
     changes = [_changes(part) for part in response.parts]
     details = clean(response.provider_details)
     if not any(changes) and details == response.provider_details:
-        return response  # nearly always: a copy would be the main cost of a quick answer
+        return response  # the usual case, without a costly copy
     parts = [replace(part, **changed) for part, changed in zip(response.parts, changes, strict=True)]
     return replace(response, parts=parts, provider_details=details)
 
 
 def _changes(part: ModelResponsePart) -> dict[str, Any]:
-    """Return new values for the fields of a part that must be changed."""
+    """Return new values for the fields of a part that must change."""
     given = {name: getattr(part, name, None) for name in ("content", "tool_name", "tool_call_id")}
     wanted = {name: clean(value) for name, value in given.items() if isinstance(value, str | dict)}
     if isinstance(part, ToolCallPart):
@@ -273,11 +273,11 @@ def _sendable_arguments(part: "ToolCallPart[Any]") -> str | dict[str, Any] | Non
 def trial_error(
     error: ai.AgentRunError | ai.UserError, model: str, keys: Sequence[str] = (), messages: Sequence[ModelMessage] = ()
 ) -> TrialError | ProviderBusy:
-    """Return the error of a trial that a provider's error stands for. `keys` are the variables that may hold its key.
+    """Convert a provider's error to the error of a trial. `keys` names the variables for its key.
 
-    `ProviderBusy` may pass. A request that is refused for its size, one that is refused for what the model itself has
-    written into it, and an answer that takes too long are the subject's failure. Everything else is the provider's
-    failure or ours: a quota, a wrong key, an unknown model, an unreadable answer.
+    `ProviderBusy` is for errors that may pass. The subject fails if a request is too large, if the
+    provider refuses what the model itself has written, or if an answer takes too long. All else is
+    the provider's or our failure: a quota, a wrong key, an unknown model, an unreadable answer.
     """
     told = _connection_problem(error) if isinstance(error, ai.ModelConnectionError) else error
     message = f"{model}: {told}"
@@ -289,7 +289,7 @@ def trial_error(
         return InfraError(f"{model}: {_refused_key(error, model, keys)}", stops_subject=True)
     answered = any(isinstance(one, ModelResponse) for one in messages)
     if answered and isinstance(error, ai.ModelRequestRejectedError) and not isinstance(error, ai.ModelNotFoundError):
-        # With the same settings and tools, the provider accepted an earlier request of this conversation.
+        # The provider accepted earlier requests with the same settings and tools.
         return SubjectError(f"{message} (refused for what the model wrote: its earlier requests were accepted)")
     if isinstance(error, ai.ModelQuotaExceededError | ai.ModelRequestRejectedError | ai.UserError):
         return InfraError(message, permanent=True)
@@ -303,7 +303,7 @@ def trial_error(
         )
     if isinstance(error, ai.ModelHTTPError) and error.status_code < 500 and error.status_code not in _MAY_PASS_STATUS:
         return InfraError(message, permanent=True)
-    # An SDK that cannot decode a complete body, such as an empty one, raises the exception of JSON behind this one.
+    # An SDK that cannot decode a body, such as an empty one, raises this from a JSON error.
     if isinstance(error, ai.UnexpectedModelBehavior) or isinstance(error.__cause__, _UNDECODED):
         return ProviderBusy(message, most_tries=_MAX_UNREADABLE)
     return ProviderBusy(message)
@@ -317,7 +317,7 @@ def _is_too_large(error: ai.AgentRunError | ai.UserError, messages: Sequence[Mod
 
 
 def _words(body: object) -> str:
-    """Return the provider's message, without fields that may repeat the request."""
+    """Return the provider's message, without fields that may quote the request."""
     inner = body.get("error", body) if isinstance(body, dict) else body
     if not isinstance(inner, dict):
         return inner if isinstance(inner, str) else ""
@@ -325,14 +325,14 @@ def _words(body: object) -> str:
 
 
 def characters_of(messages: Sequence[ModelMessage]) -> int:
-    """Return the approximate size of a conversation, in characters."""
+    """Return the approximate length of a conversation in characters."""
     return sum(
         len(str(getattr(part, "content", None) or getattr(part, "args", ""))) for one in messages for part in one.parts
     )
 
 
 def _refused_key(error: ai.ModelHTTPError, model: str, keys: Sequence[str]) -> str:
-    """Return advice for a key that a provider refuses, with the provider's message."""
+    """Return advice for a refused key, with the provider's message."""
     provider, _, name = model.partition(":")
     key = " or ".join(keys) or "its key"
     check = f"check {key}" if error.status_code == 401 else f"{key} may not use {name or model}"
@@ -343,7 +343,7 @@ def _refused_key(error: ai.ModelHTTPError, model: str, keys: Sequence[str]) -> s
 
 
 def _connection_problem(error: ai.ModelConnectionError) -> str:
-    """Return the cause of a connection error. SDKs only say "Connection error."."""
+    """Return the cause of a connection error, because SDKs only say "Connection error."."""
     cause: BaseException = error
     while (inner := cause.__cause__ or cause.__context__) is not None:
         cause = inner
@@ -353,7 +353,7 @@ def _connection_problem(error: ai.ModelConnectionError) -> str:
 
 
 def refusal(error: ai.AgentRunError | ai.UserError) -> str | None:
-    """Return the provider's message if it refused to pass the prompt to the model. That counts as an answer."""
+    """Return the message of a provider that refused a prompt, which counts as an answer."""
     if not isinstance(error, ai.ModelRequestRejectedError) or error.provider_error_code not in _REFUSAL_CODES:
         return None
     said = error.body.get("message") if isinstance(error.body, dict) else None
@@ -361,8 +361,8 @@ def refusal(error: ai.AgentRunError | ai.UserError) -> str | None:
 
 
 def usage_of(usage: RequestUsage, price: Price | None) -> Usage | None:
-    """Return the provider's count with its cost, or None if it gave no count or an impossible one."""
-    counts: dict[str, Any] = {  # providers send anything
+    """Return the reported usage with its cost; None if there are no plausible counts."""
+    counts: dict[str, Any] = {  # providers may send any type
         "input": usage.input_tokens,
         "output": usage.output_tokens,
         "cache_read": usage.cache_read_tokens,

@@ -11,12 +11,12 @@ from bakeoff.models.gateway import LOCAL, GatewayModels, known_price
 from bakeoff.models.prices import GENAI, Price, genai_date, genai_provider_of, models_of_genai
 from bakeoff.models.providers import GATEWAY, ModelName, known_providers, parse_model_name
 
-_OUR_NAMES = {"x-ai": "xai"}  # providers that have another name in genai-prices
+_OUR_NAMES = {"x-ai": "xai"}  # providers with another name in genai-prices
 
 
 @dataclass(frozen=True, slots=True)
 class ListedModel:
-    """A model, the source that lists it, and the known facts about it."""
+    """A model with the source that lists it, and facts about it."""
 
     provider: str
     model: str
@@ -28,11 +28,11 @@ class ListedModel:
 
     @property
     def name(self) -> str:
-        """Return the name to type for this model."""
+        """Return the full name, as users type it."""
         return str(ModelName(self.provider, self.model))
 
     def as_json(self) -> dict[str, Any]:
-        """Return the entry of `bakeoff models list --json`. Prices are in USD per million tokens."""
+        """Return the entry for `bakeoff models list --json`, with USD per million tokens."""
         return {
             "name": self.name,
             "provider": self.provider,
@@ -48,7 +48,7 @@ class ListedModel:
 
 
 def listed_models(gateway: GatewayModels | None) -> Iterator[ListedModel]:
-    """Yield all models that runs can use: embedded ones, those of the gateway, and those that genai-prices knows."""
+    """Yield all usable models: embedded ones, those of the gateway, those in genai-prices."""
     for name, weights in KNOWN.items():
         note = "" if is_here(name) else f"`bakeoff models pull {name}` downloads its {weights.bytes / 1e6:.0f} MB"
         yield ListedModel(LOCAL, name, LOCAL, weights.context, known_price(None, LOCAL, name), note=note)
@@ -73,7 +73,7 @@ def _gateway_rows(gateway: GatewayModels | None) -> Iterator[ListedModel]:
 
 
 def priced_model(name: str, gateway: GatewayModels | None) -> ListedModel | None:
-    """Return the model with the price that a run would use, as far as it is known without the network."""
+    """Return the model with its price as a run would use it, without using the network."""
     chosen = _meant(name)
     if chosen is not None and chosen.provider == LOCAL:
         check_name(chosen.model)
@@ -84,7 +84,7 @@ def priced_model(name: str, gateway: GatewayModels | None) -> ListedModel | None
 
 
 def _meant(name: str) -> ModelName | None:
-    """Return the model that a name stands for; the provider may be left out if it is unambiguous."""
+    """Return the model that a name means. An unambiguous name needs no provider."""
     if ":" in name or "/" in name:
         return parse_model_name(name)
     provider = genai_provider_of(name)

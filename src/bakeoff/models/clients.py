@@ -1,4 +1,4 @@
-"""HTTP clients for providers, and the pydantic-ai models that speak their APIs."""
+"""Make HTTP clients for providers, and pydantic-ai models for their APIs."""
 
 import ipaddress
 import json
@@ -24,31 +24,30 @@ from bakeoff.models.providers import GATEWAY, Provider
 from bakeoff.replay.http import RECORDED_ELSEWHERE
 
 _CONNECT_SECONDS = 15.0
-_NO_KEY = "none"  # the SDKs require a value, and local servers ignore it
+_NO_KEY = "none"  # SDKs require a value, which local servers ignore
 _DIALECTS = {GATEWAY: "vercel", **{name: name for name in ("deepseek", "openrouter", "ollama", "vllm")}}
 
 
 class Endpoint(NamedTuple):
-    """The address of a provider's API and the key for it."""
+    """The address and key of a provider's API."""
 
     base_url: str | None
     api_key: str | None
 
 
 def http_client(base_url: str | None, idle_seconds: float | None) -> httpx2.AsyncClient:
-    """Return a client for all models of a provider, with the proxies and certificates of the environment.
+    """Return a client for a provider, with the proxies and certificates of the environment.
 
-    `idle_seconds` is the longest silence on a connection. Use None for calls that do not stream: they are silent until
-    the whole answer is there. The time limit of an attempt covers the whole call. Raise UsageError if the environment
-    names an unusable proxy or certificate.
+    `idle_seconds` is the longest silence on a connection. Use None without streaming, since nothing
+    arrives before the whole answer. Raise UsageError for an unusable proxy or certificate.
     """
     try:
         return httpx2.AsyncClient(
             timeout=httpx2.Timeout(idle_seconds, connect=_CONNECT_SECONDS),
             limits=httpx2.Limits(max_connections=1000, max_keepalive_connections=100),
             follow_redirects=True,
-            verify=httpx2.create_ssl_context(),  # includes certificates that were added to this machine
-            trust_env=not is_loopback(base_url),  # a proxy would reach its own loopback, not ours
+            verify=httpx2.create_ssl_context(),  # includes certificates added to this machine
+            trust_env=not is_loopback(base_url),  # a proxy's loopback is not ours
             event_hooks={"request": [_mark_as_recorded_elsewhere]},
         )
     except (ValueError, ImportError, OSError, httpx2.InvalidURL) as error:
@@ -60,7 +59,7 @@ async def _mark_as_recorded_elsewhere(request: httpx2.Request) -> None:
 
 
 def client_problem(base_url: str | None) -> str | None:
-    """Return why the environment's proxy or certificate settings allow no client, or None if they do."""
+    """Return why the proxy or certificate settings are unusable; None if they work."""
     if not getproxies() and not any(os.environ.get(name) for name in ("SSL_CERT_FILE", "SSL_CERT_DIR")):
         return None
     try:
@@ -80,7 +79,7 @@ def is_loopback(url: str | None) -> bool:
 
 
 def build_model(provider: Provider, model: str, endpoint: Endpoint, client: httpx2.AsyncClient) -> Model:
-    """Return the model. The SDKs' own retries are off, because the rate limiter retries."""
+    """Build a model without the SDK's own retries, because the rate limiter retries."""
     url, key = endpoint
     match provider.wire:
         case "anthropic":
@@ -99,7 +98,7 @@ def build_model(provider: Provider, model: str, endpoint: Endpoint, client: http
             google = GoogleProvider(api_key=key or _NO_KEY, base_url=url, http_client=client, retry_options=once)
             return GoogleModel(model, provider=google)
         case _:
-            # pydantic-ai knows how some providers differ from OpenAI.
+            # pydantic-ai knows the differences of some providers from OpenAI.
             dialect: Any = infer_provider_class(_DIALECTS.get(provider.name, "openai"))
             openai = AsyncOpenAI(base_url=url, api_key=key or _NO_KEY, http_client=client, max_retries=0)
             if provider.wire == "responses":
@@ -111,7 +110,7 @@ _MODULES = {"anthropic": "pydantic_ai.models.anthropic", "google": "pydantic_ai.
 
 
 def preload(provider: Provider) -> None:
-    """Import the SDK of a provider, which takes seconds, before anyone waits for an answer."""
+    """Import a provider's SDK early, because this takes seconds."""
     if provider.wire not in ("scripted", "custom"):
         import_module(_MODULES.get(provider.wire, "bakeoff.models.clients"))
 
@@ -127,7 +126,7 @@ class _Stream(OpenAIStreamedResponse):
 
 
 class ChatModel(OpenAIChatModel):
-    """A chat model that ignores implausible usage, and refuses an answer without choices."""
+    """A chat model that ignores implausible usage and refuses answers without choices."""
 
     @property
     def _streamed_response_cls(self) -> type[OpenAIStreamedResponse]:
@@ -141,7 +140,7 @@ class ChatModel(OpenAIChatModel):
 
 
 def _without_choices(response: chat.ChatCompletion) -> str:
-    """Describe the provider's reply in place of an answer: its own error first, without empty parts."""
+    """Describe a reply that has no answer, with the provider's own error first."""
     sent = response.model_dump(mode="json", exclude_none=True, warnings=False)
     error = sent.pop("error", None)
     found = error.get("message") if isinstance(error, dict) else error
@@ -153,7 +152,7 @@ def _without_choices(response: chat.ChatCompletion) -> str:
 
 
 def _valid_usage(usage: CompletionUsage | None) -> CompletionUsage | None:
-    """Return the usage with its total, which some servers leave out, or None if the counts are invalid."""
+    """Return the usage with its total, which some servers omit; None if it is invalid."""
     if usage is None:
         return None
     given = usage.model_dump(warnings=False)

@@ -37,7 +37,7 @@ class Conversation:
 
     messages: list[ModelMessage]
     steps: list[Step] = field(default_factory=list)
-    price: Price | None = None  # of the last answer
+    price: Price | None = None  # the price of the last answer
     replayed: bool = False
     recorded: bool = False
     unmeasured: int = 0  # answers without a plausible usage
@@ -49,7 +49,7 @@ class Conversation:
         return sum((step.usage for step in self.steps), NO_USAGE)
 
     def transcript(self) -> Transcript:
-        """Return the conversation as a transcript. Its output is the text of the last step."""
+        """Return the conversation as a transcript whose output is the last step's text."""
         last = self.steps[-1].parts if self.steps else ()
         output = "".join(part.text for part in last if isinstance(part, Text))
         facts: dict[str, JsonValue] = {
@@ -64,7 +64,7 @@ class Conversation:
 
 
 def begin(system: str | None, prompt: str) -> Conversation:
-    """Return a conversation that begins with a system prompt, if any, and a user prompt."""
+    """Start a conversation with an optional system prompt and a user prompt."""
     parts: list[ModelRequestPart] = [SystemPromptPart(system)] if system else []
     return Conversation([ModelRequest(parts=[*parts, UserPromptPart(prompt)])])
 
@@ -77,7 +77,7 @@ async def converse(
     max_steps: int = 1,
     output_schema: dict[str, Any] | None = None,
 ) -> Conversation:
-    """Continue until the model calls no tool, calls one that ends the attempt, or has used up its steps."""
+    """Continue until the model calls no tool, ends the attempt, or has used up its steps."""
     definitions = [
         ToolDefinition(name=tool.name, parameters_json_schema=dict(tool.parameters), description=tool.description)
         for tool in tools
@@ -112,9 +112,9 @@ async def converse(
 async def _run_tools(
     calls: list[ToolCallPart], tools: dict[str, Tool], tracing: Tracing
 ) -> tuple[list[ToolCall], bool]:
-    """Run the calls in order. Return them with their results, and True if one of them ended the attempt.
+    """Run the calls in order. Return them with results, and True if one ended the attempt.
 
-    Calls after the one that ends the attempt are not run.
+    Calls after the end of the attempt are not run.
     """
     done: list[ToolCall] = []
     over = False
@@ -134,7 +134,7 @@ async def _run_tools(
 
 
 async def use_tool(part: ToolCallPart, tool: Tool | None, *, over: bool, known: dict[str, Tool]) -> ToolCall:
-    """Run one call. Mistakes of the model become the result that it sees; other errors end the trial."""
+    """Run one call. The model sees its mistakes as the result; other errors end the trial."""
     called = ToolCall(name=part.tool_name, id=part.tool_call_id, started=time(), arguments=_given(part))
     if tool is None:
         reason = "the attempt was over" if over else f"there is no such tool; there are {', '.join(known) or 'none'}"
@@ -152,7 +152,7 @@ async def use_tool(part: ToolCallPart, tool: Tool | None, *, over: bool, known: 
 
 
 def _is_invalid(part: ToolCallPart) -> bool:
-    """Return True if the caller found arguments that JSON cannot represent."""
+    """Return True if the arguments contain values that JSON cannot represent."""
     return isinstance(part.args, dict) and INVALID_JSON_KEY in part.args
 
 
@@ -179,5 +179,5 @@ def _step(answer: Answer, calls: list[ToolCall]) -> Step:
                 parts.append(next(remaining))
     refused = (response.provider_details or {}).get("refusal")
     if refused and not any(isinstance(part, Text) for part in parts):
-        parts.append(Text(text=str(refused)))  # some providers do not send it as text
+        parts.append(Text(text=str(refused)))  # not always sent as text
     return Step(parts=tuple(parts), usage=answer.usage, finish_reason=response.finish_reason, seconds=answer.seconds)

@@ -1,11 +1,11 @@
-"""Estimate costs: of a plan before it runs, and of a run as if prompts had been cached.
+"""Estimate the cost of a plan before it runs, and of a run with a simulated prompt cache.
 
-The simulation of a prompt cache assumes that each request extends the prefix of the one before:
+The simulation assumes that each request extends the prefix of the previous request:
 
     prefix = in₁; cost = in₁·W
     for k ≥ 2: new = max(0, inₖ − prefix); cost += prefix·R + new·W; hits += prefix; writes += new; prefix += new
 
-W is the price of writing a token to the cache, R of reading one from it. The price of output is unchanged.
+W is the price of writing a token to the cache, R of reading one. Output costs the same.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -22,16 +22,16 @@ from bakeoff.record import NO_USAGE, Record, Usage
 from bakeoff.storage.run_folder import run_folders
 
 CHARS_PER_TOKEN = 4  # for English and code: close enough for all current tokenizers
-OUTPUT_TOKENS = 500  # of one answer, without history
-_PAST_RUNS = 5  # that are searched for the usage of a trial
+OUTPUT_TOKENS = 500  # of one answer, without earlier runs
+_PAST_RUNS = 5  # searched for the usage of a trial
 _MODEL_KINDS = ("model", "agent")
-AGENT_STEPS = 4  # of a tool loop, without history; each step sends all earlier messages again
+AGENT_STEPS = 4  # of a tool loop, without earlier runs
 
 PriceOf = Callable[[ModelName], Price | None]
 
 
 class CostEstimate(FrozenModel):
-    """The likely usage of one subject, and the basis of the estimate."""
+    """The likely usage of one subject, and what the estimate is based on."""
 
     subject: str
     trials: int
@@ -40,13 +40,13 @@ class CostEstimate(FrozenModel):
 
 
 def estimate_plan(plan: Plan, price_of: PriceOf, history: Mapping[str, Usage] | None = None) -> list[CostEstimate]:
-    """Return an estimate for each subject that calls a model. `history` is the mean usage of its earlier trials."""
+    """Estimate the usage of subjects that call models. `history` has means of past trials."""
     asking = [spec for spec in plan.subjects if spec.kind in _MODEL_KINDS]
     return [_estimate(plan, spec, price_of, (history or {}).get(spec.name)) for spec in asking]
 
 
 def _estimate(plan: Plan, spec: SubjectSpec, price_of: PriceOf, past: Usage | None) -> CostEstimate:
-    """Estimate the usage of one subject, from the mean of its earlier trials if there are any."""
+    """Estimate the usage of a subject, from the mean of its past trials if there are any."""
     trials = plan.rounds * len(plan.cases)
     model, given = str(spec.options["model"]), spec.options.get("price")
     own = PriceOptions.model_validate(given).price(model) if isinstance(given, dict) else None
@@ -75,7 +75,7 @@ def _at_most(limit: object, guess: int) -> int:
 
 
 def estimate_run(plan: Plan, results: Path) -> list[CostEstimate]:
-    """Return the likely usage of each model of a plan, from earlier runs in `results` where there are some."""
+    """Return the likely usage of a plan's models, using earlier runs in `results`."""
     if not _models_of(plan):
         return []
     gateway, past = kept_models(), usage_before(results, plan)
@@ -83,7 +83,7 @@ def estimate_run(plan: Plan, results: Path) -> list[CostEstimate]:
 
 
 def usage_before(results: Path, plan: Plan) -> dict[str, Usage]:
-    """Return the mean usage of a trial of each subject, from the latest run that used it with the same model."""
+    """Return each subject's mean usage per trial in its latest run with the same model."""
     models = _models_of(plan)
     found: dict[str, Usage] = {}
     for folder in reversed(run_folders(results)[-_PAST_RUNS:]):
@@ -93,7 +93,7 @@ def usage_before(results: Path, plan: Plan) -> dict[str, Usage]:
             before = folder.read_plan()
             same = {name for name, model in _models_of(before).items() if models.get(name) == model}
             found = {**(_mean_usage(folder.latest_records(before), same) if same else {}), **found}
-        except (BakeoffError, OSError):  # an unreadable run only makes the estimate less precise
+        except (BakeoffError, OSError):  # without it, the estimate is only less precise
             continue
     return found
 
@@ -103,10 +103,10 @@ def _models_of(plan: Plan) -> dict[str, str]:
 
 
 def _mean_usage(records: Iterable[Record], subjects: set[str]) -> dict[str, Usage]:
-    """Return mean token counts without costs: prices may have changed since."""
+    """Return mean token counts without costs, since prices may have changed."""
     used: dict[str, list[Usage]] = {}
     for record in records:
-        # A trial that was lost before its first request says nothing about the others.
+        # Ignore trials that were lost before their first request.
         if record.subject in subjects and record.transcript and record.transcript.usage.tokens:
             used.setdefault(record.subject, []).append(record.transcript.usage)
     means = {}
@@ -116,13 +116,13 @@ def _mean_usage(records: Iterable[Record], subjects: set[str]) -> dict[str, Usag
     return means
 
 
-# Shares of the input price that most providers ask, for models without cache prices.
+# Usual cache prices as shares of the input price, for models without known ones.
 READ_SHARE = Decimal("0.1")
 WRITE_SHARE = Decimal("1.25")
 
 
 class CacheSimulation(FrozenModel):
-    """Tokens, and USD if the price is known. `actual_cost` is the real cost, with the real use of caches."""
+    """Tokens, and USD if the price is known. `actual_cost` is the real cost of the run."""
 
     simulated_cost: float | None
     simulated_output_cost: float | None = None
@@ -133,7 +133,7 @@ class CacheSimulation(FrozenModel):
     output: int
 
     def as_cache_simulation(self) -> dict[str, float]:
-        """Return the `cacheSimulation` object of a result file; empty if costs are unknown."""
+        """Return the `cacheSimulation` object of a result file; empty if a cost is unknown."""
         if self.simulated_cost is None:
             return {}
         written = Decimal(str(self.simulated_output_cost or 0.0))
@@ -148,12 +148,12 @@ class CacheSimulation(FrozenModel):
 
 
 def simulate(steps: Iterable[Usage], price: Price | None) -> CacheSimulation:
-    """Simulate one suite: the requests of one conversation, in their order."""
+    """Simulate one suite: the requests of one conversation in order."""
     return simulate_suites([steps], price)
 
 
 def simulate_suites(suites: Iterable[Iterable[Usage]], price: Price | None) -> CacheSimulation:
-    """Simulate several suites. Each is a conversation of its own and begins with an empty cache."""
+    """Simulate several suites. Each is a conversation that begins with an empty cache."""
     hits = writes = output = 0
     simulated = written = actual = Decimal(0)
     for steps in suites:

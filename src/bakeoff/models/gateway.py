@@ -1,4 +1,4 @@
-"""The Vercel AI Gateway's list of models and prices: fetched, stored in the cache with its date, and looked up.
+"""The Vercel AI Gateway's list of models and prices: fetch it, cache it, look up entries.
 
 The list is public, so no key is sent.
 """
@@ -43,7 +43,7 @@ def _say_nothing(_: str) -> None: ...
 class GatewayModel(FrozenModel):
     """One model, with the field names of the REST API or of the AI SDK.
 
-    The price is parsed only when it is asked for, so that one invalid price does not make the list unusable.
+    Prices are parsed when needed, so that one invalid price does not spoil the list.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -57,9 +57,9 @@ class GatewayModel(FrozenModel):
 
 
 class GatewayModels(FrozenModel):
-    """The list of models at one point in time."""
+    """The list of models at one time."""
 
-    # A price of NaN must stay an invalid price.
+    # Keep NaN, so that it is reported as an invalid price.
     model_config = ConfigDict(extra="ignore", ser_json_inf_nan="strings")
 
     base: str = ""
@@ -73,15 +73,15 @@ class GatewayModels(FrozenModel):
 
     @property
     def is_fresh(self) -> bool:
-        """Return True if the list is less than a day old. A date in the future comes from a wrong clock."""
+        """Return True if the list is less than a day old, and not from the future."""
         return timedelta(0) <= datetime.now(UTC) - self.fetched < FRESH
 
     def find(self, model_id: str) -> GatewayModel | None:
-        """Return the model with that id."""
+        """Return the model with this id, or None."""
         return next((model for model in self.models if model.id == model_id), None)
 
     def price(self, model_id: str) -> Price | None:
-        """Return the model's price, or None if it is not listed. Raise UsageError for an invalid price."""
+        """Return the model's price, or None if unlisted. Raise UsageError if it is invalid."""
         model = self.find(model_id)
         return None if model is None else parse_gateway_pricing(model.id, model.pricing, date=self.date)
 
@@ -89,8 +89,8 @@ class GatewayModels(FrozenModel):
 def gateway_base(environment: Mapping[str, str] | None = None) -> str:
     """Return the gateway's address without the `/v1` of its API.
 
-    `environment` may have another address; None means that of the process and its `.env` files. Raises `UsageError` if
-    that is not a web address, or if it contains a password.
+    `environment` may name another address; None means the process and its `.env` files. Raise
+    `UsageError` if the address is not a web address, or contains a password.
     """
     given = (read_environment() if environment is None else environment).get(BASE_URL_VARIABLE) or BASE_URL
     base = given.rstrip("/").removesuffix("/v1")
@@ -108,7 +108,7 @@ def gateway_base(environment: Mapping[str, str] | None = None) -> str:
 
 
 def gateway_models(base: str | None = None, say: Say = _say_nothing) -> GatewayModels:
-    """Return the stored list if it is fresh, else a new one, else (without network) the stored one of any age."""
+    """Return the stored list if it is fresh or we are offline, or else a new list."""
     base = base or gateway_base()
     kept = kept_models(base)
     if kept is not None and kept.is_fresh:
@@ -123,7 +123,7 @@ def gateway_models(base: str | None = None, say: Say = _say_nothing) -> GatewayM
 
 
 def refresh_models(base: str | None = None, say: Say = _say_nothing) -> GatewayModels:
-    """Fetch the list and store it. The stored list stays unchanged if the answer is unusable."""
+    """Fetch the list and store it. An unusable answer leaves the stored list unchanged."""
     base = base or gateway_base()
     models = fetch_models(base)
     try:
@@ -134,7 +134,7 @@ def refresh_models(base: str | None = None, say: Say = _say_nothing) -> GatewayM
 
 
 def kept_models(base: str | None = None) -> GatewayModels | None:
-    """Return the stored list. Return None if there is none or it is damaged: the next fetch replaces it."""
+    """Return the stored list; None if it is missing or damaged."""
     with suppress(OSError, ValidationError):
         return GatewayModels.model_validate_json(read_file(_file(base or gateway_base())))
     return None
@@ -161,19 +161,19 @@ def fetch_models(base: str, seconds: float = TOTAL_SECONDS) -> GatewayModels:
                 body += chunk
                 if len(body) > _MAX_BYTES:
                     raise InfraError(f"{url} answered with more than {_MAX_BYTES // 1024**2} MiB")
-                # The client limits each read only; a server that sends byte by byte would never exceed that.
+                # The client limits only single reads, which a slow server would never exceed.
                 if time.monotonic() > give_up:
                     raise InfraError(f"{url} did not finish its answer in {seconds:g} seconds")
         now = {"base": base, "fetched": datetime.now(UTC)}
         return GatewayModels.model_validate_json(bytes(body)).model_copy(update=now)
-    except (httpx2.HTTPError, UnicodeError, OverflowError) as error:  # the last two: an impossible host or port
+    except (httpx2.HTTPError, UnicodeError, OverflowError) as error:  # the last two for an impossible host or port
         raise InfraError(f"{url} cannot be read: {type(error).__name__}: {error}") from error
     except ValidationError as error:
         raise InfraError(f"{url} did not answer with a list of models: {first_problem(error)}") from error
 
 
 class PriceBook:
-    """Look up prices for one run. The gateway is asked once at most, and only for one of its models.
+    """Looks up prices for one run. The gateway is asked at most once, and only for its own models.
 
     `price` may wait for the network: on an event loop, use `lookup`.
     """
@@ -181,7 +181,7 @@ class PriceBook:
     def __init__(self, *, base: str | None = None, say: Say = _say_nothing) -> None:
         self._base, self._say = base, say
         self._known: dict[tuple[str, str], Price | None] = {}
-        self._lock = asyncio.Lock()  # all trials ask for a price at the same time
+        self._lock = asyncio.Lock()  # because all trials ask for prices at once
 
     @cached_property
     def _gateway(self) -> GatewayModels | None:
@@ -192,7 +192,7 @@ class PriceBook:
             return None
 
     async def lookup(self, provider: str, model: str, clock: Clock) -> Price | None:
-        """Return the price, or None if it is unknown. The clock is paused while the list has to be fetched."""
+        """Return the price, or None if unknown. The clock is paused while prices are fetched."""
         if (provider, model) not in self._known:
             with clock.paused():
                 async with self._lock:
@@ -208,7 +208,7 @@ class PriceBook:
 def known_price(gateway: GatewayModels | None, provider: str, model: str, when: datetime | None = None) -> Price | None:
     """Return a price without using the network, or None if it is unknown.
 
-    A gateway model without a price in the gateway's list has the price of its maker: the gateway adds nothing.
+    If the gateway lists no price for a model, use its maker's, since the gateway adds nothing.
     """
     if provider == LOCAL:
         return Price(input=Decimal(0), output=Decimal(0), key=model, source=LOCAL)

@@ -1,4 +1,4 @@
-"""Models in this process: custom providers, and the scripted model for tests."""
+"""Run models in this process: custom providers, and a scripted model for tests."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -33,7 +33,7 @@ _Answer = Callable[[list[ModelMessage]], Awaitable[ModelResponse]]
 
 
 class _InProcess(Model):
-    """A model that is a function. pydantic-ai's FunctionModel would guess its usage by counting words."""
+    """A model that calls a function. Unlike FunctionModel, it does not guess usage."""
 
     def __init__(self, name: str, answer: _Answer) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class _InProcess(Model):
         model_request_parameters: ModelRequestParameters,  # noqa: ARG002
     ) -> ModelResponse:
         response = await self._answer(messages)
-        response.model_name = self._name  # not shared yet
+        response.model_name = self._name  # safe, because it is not shared yet
         return response
 
 
@@ -85,7 +85,7 @@ class ScriptedCall(FrozenModel):
 
 
 class InProcessReply(FrozenModel):
-    """A reply to prompts that contain `to`; `step` counts from 0 and limits it to one step of the conversation."""
+    """A reply to prompts that contain `to`. A `step`, from 0, limits it to one model call."""
 
     to: str = ""
     step: int | None = None
@@ -97,13 +97,13 @@ class InProcessReply(FrozenModel):
 
 
 class ModelScript(FrozenModel):
-    """The replies of a scripted model. The first one that matches is used."""
+    """The replies of a scripted model. The first matching reply is used."""
 
     replies: tuple[InProcessReply, ...]
 
 
 def scripted_model(script: str) -> Model:
-    """Return a model that replies as a JSON file says, or always with the same text.
+    """Return a model that replies from a JSON file, or always with the same text.
 
     `scripted:FILE.json` names the file, and `scripted:TEXT` is the text.
     """
@@ -123,7 +123,7 @@ def scripted_model(script: str) -> Model:
 
 
 def read_script(script: str) -> ModelScript:
-    """Return the script of a file whose name ends in `.json`, or one that always replies with the text."""
+    """Read a script from a `.json` file, or make one that always replies with the text."""
     if not script.endswith(".json"):
         return ModelScript(replies=(InProcessReply(say=script),))
     try:

@@ -1,4 +1,4 @@
-"""Prices of tokens. Sums are computed in decimals and become floats at the end, without rounding errors."""
+"""Compute prices of tokens. Sums use decimals, converted to floats only at the end."""
 
 import datetime
 import re
@@ -27,7 +27,7 @@ PerToken = Annotated[Decimal, Field(ge=0, le=1)]
 
 
 class Rates(FrozenModel):
-    """USD per token. Without a price for reading from or writing to a cache, the input price applies."""
+    """USD per token. If a cache has no price, the input price applies."""
 
     input: PerToken
     output: PerToken
@@ -35,7 +35,7 @@ class Rates(FrozenModel):
     cache_write: PerToken | None = None
 
     def per_mtok(self) -> dict[str, float]:
-        """Return USD per million tokens, with the field names of a result file. Unknown prices are left out."""
+        """Return known prices in USD per million tokens, with the names of a result file."""
         named = {
             "inputCostPerMTok": self.input,
             "outputCostPerMTok": self.output,
@@ -46,13 +46,13 @@ class Rates(FrozenModel):
 
 
 class Tier(Rates):
-    """The rates for every token of a request whose prompt has more than `above` tokens."""
+    """The rates for requests whose prompt has more than `above` tokens."""
 
     above: Annotated[int, Field(ge=0)]
 
 
 class Price(Rates):
-    """The price of a model, with its source and date."""
+    """The price of a model, with source and date."""
 
     key: str  # the model's name in the source
     source: str  # "gateway", "genai-prices", "local", "config"
@@ -74,13 +74,13 @@ class PriceOptions(FrozenModel):
     cache_write: Decimal | None = Field(default=None, ge=0)
 
     def price(self, key: str) -> Price:
-        """Return the price of the model of that name."""
+        """Return the price for the model of this name."""
         per_token = {name: amount / MILLION for name, amount in self if amount is not None}
         return Price(**per_token, key=key, source="config")
 
 
 class Costs(FrozenModel):
-    """Costs in USD and the tokens they were paid for. `total_cost` includes cache writes."""
+    """Costs in USD with their token counts. `total_cost` includes cache writes."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
 
@@ -89,7 +89,7 @@ class Costs(FrozenModel):
     cache_read_cost: float
     cache_write_cost: float
     total_cost: float
-    input_tokens: int  # billed at the input rate: neither read from a cache nor written to one
+    input_tokens: int  # billed at the input rate, not cached
     output_tokens: int
     cached_input_tokens: int
     cache_write_tokens: int
@@ -102,7 +102,7 @@ class Costs(FrozenModel):
 def cost_of(usage: Usage, price: Price | None) -> float | None:
     """Return the cost of a request in USD, or None if the price is unknown.
 
-    If the usage covers several requests, the tier is chosen by their mean prompt. For exact costs, price each request.
+    For several requests, their mean prompt decides the tier. For exact costs, price each request.
     """
     return None if price is None else float(exact_cost(usage, price))
 
@@ -113,7 +113,7 @@ def exact_cost(usage: Usage, price: Price) -> Decimal:
 
 
 def split_costs(requests: Iterable[Usage], price: Price | None) -> Costs | None:
-    """Return the total cost of requests by kind of token, or None if the price is unknown."""
+    """Return the total cost of requests by kind of token; None if the price is unknown."""
     if price is None:
         return None
     tokens, costs = [0] * 4, [Decimal(0)] * 4
@@ -127,9 +127,9 @@ def split_costs(requests: Iterable[Usage], price: Price | None) -> Costs | None:
 
 
 def _billed(usage: Usage, price: Price) -> tuple[tuple[int, Decimal], ...]:
-    """Return the number and the rate of input tokens, output tokens, cache reads and cache writes."""
+    """Return count and rate of input, output, cache-read and cache-write tokens."""
     rates = price.at(usage.input / max(1, usage.requests))
-    # Some providers count cached tokens beside the prompt, not in it. That must not make a negative number.
+    # Some providers count cached tokens in addition to the prompt: avoid a negative number.
     fresh = max(0, usage.input - usage.cache_read - usage.cache_write)
     return (
         (fresh, rates.input),
@@ -140,7 +140,7 @@ def _billed(usage: Usage, price: Price) -> tuple[tuple[int, Decimal], ...]:
 
 
 def format_cost(dollars: float) -> str:
-    """Format a cost in USD: smaller amounts get more digits."""
+    """Format a cost in USD, with more digits for smaller amounts."""
     size = abs(dollars)
     return _dollars(dollars, 2 if size == 0 or size >= 1 else 4 if size >= 0.01 else 6)
 
@@ -173,7 +173,7 @@ _NUMBER = re.compile(r"\d{1,30}(\.\d{1,60})?([eE][+-]?\d{1,3})?", re.ASCII)
 
 
 def parse_gateway_pricing(model_id: str, raw: object, *, date: datetime.date | None = None) -> Price | None:
-    """Return the price in a gateway's description of a model; None unless input and output tokens have a price."""
+    """Return a model's price from the gateway's data; None if input or output has none."""
     if raw is None:
         return None
     if not isinstance(raw, Mapping):
@@ -199,7 +199,7 @@ def _amount(model_id: str, field: str, value: object) -> Decimal:
 
 
 def _brackets(model_id: str, field: str, raw: object) -> dict[int, Decimal]:
-    """Return prices by prompt length: each applies above that number of tokens."""
+    """Return prices by prompt length. A price applies to prompts with more tokens than its key."""
     if raw is None:
         return {}
     if not isinstance(raw, list) or not all(isinstance(bracket, Mapping) for bracket in raw):
@@ -214,7 +214,7 @@ def _brackets(model_id: str, field: str, raw: object) -> dict[int, Decimal]:
 
 
 def _price(base: Mapping[str, Decimal | None], brackets: Mapping[str, Mapping[int, Decimal]], **about: Any) -> Price:
-    """Return a price with tiers. Each rate has brackets of its own, and each bracket begins a tier of all rates."""
+    """Return a price with tiers. Each rate has its own brackets; each bracket starts a tier."""
     tiers = []
     for start in sorted({above for rate in brackets.values() for above in rate if above >= 0}):
         begun = {rate: [above for above in brackets[rate] if above <= start] for rate in base}
@@ -230,8 +230,8 @@ def _no_price(model_id: str, field: str, value: object, problem: str) -> UsageEr
     )
 
 
-# Names of providers that differ in genai-prices. We match whole names only: the search of genai-prices takes every name
-# that contains `openai`, such as `openai-compatible`, for OpenAI.
+# Provider names that differ in genai-prices. Match only whole names, because genai-prices
+# takes every name that contains `openai`, such as `openai-compatible`, for OpenAI.
 _GENAI_NAMES = {
     "amazon": "aws",
     "bedrock": "aws",
@@ -242,9 +242,9 @@ _GENAI_NAMES = {
 
 
 def price_from_genai(provider: str, model: str, when: datetime.datetime | None = None) -> Price | None:
-    """Return the standard price at that time (default: now) from the list that genai-prices ships.
+    """Return the standard price at a time (default: now) from the list in genai-prices.
 
-    Return None if the model is unknown or is not priced per token alone, such as audio or fees per request.
+    Return None if the model is unknown, or if its price is not only per token.
     """
     known = _genai()
     name = _GENAI_NAMES.get(provider.lower(), provider.lower())
@@ -256,7 +256,7 @@ def price_from_genai(provider: str, model: str, when: datetime.datetime | None =
 
 
 def genai_provider_of(model: str) -> str | None:
-    """Return the provider of a model, guessed from the model's name alone."""
+    """Guess the provider of a model from the model's name."""
     try:
         return _genai().find_provider(model.lower(), None, None).id
     except LookupError:
@@ -264,7 +264,7 @@ def genai_provider_of(model: str) -> str | None:
 
 
 def models_of_genai() -> "Iterator[tuple[str, ModelInfo, Price | None]]":
-    """Yield the provider, the model and its current price for all models that genai-prices knows."""
+    """Yield provider, model and current price for all models in genai-prices."""
     now = datetime.datetime.now(datetime.UTC)
     for provider in _genai().providers:
         for model in provider.models:
@@ -273,7 +273,7 @@ def models_of_genai() -> "Iterator[tuple[str, ModelInfo, Price | None]]":
 
 @cache
 def _genai() -> "DataSnapshot":
-    """Return the shipped list, never a list that an updater in this process fetched: that has another date."""
+    """Return the shipped list, not a list fetched by an updater, which has another date."""
     from genai_prices.data import providers
     from genai_prices.data_snapshot import DataSnapshot
 
@@ -282,9 +282,9 @@ def _genai() -> "DataSnapshot":
 
 @cache
 def genai_date() -> datetime.date | None:
-    """Return the day of the newest price in the shipped list, which has no date of its own.
+    """Return the day of the newest price in the shipped list, since the list has no date.
 
-    Only OpenRouter's prices count: theirs are dated when they are seen, while makers announce prices in advance.
+    Only OpenRouter's prices count, because makers announce prices in advance.
     """
     from genai_prices.types import StartDateConstraint
 

@@ -1,4 +1,4 @@
-"""Fill prompts that are Jinja templates, which can reach only the values of a case."""
+"""Fill prompts that are Jinja templates, with access only to the values of a case."""
 
 import re
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ _UNDEFINED = re.compile(r"'([^']+)' is undefined")
 
 
 class _Environment(ImmutableSandboxedEnvironment):
-    """A Jinja environment that keeps templates from Python's internals, and from results that fill the memory."""
+    """A Jinja environment without access to Python's internals, and with limited output."""
 
     intercepted_binops = frozenset(("*", "**"))
 
@@ -35,7 +35,7 @@ _ENVIRONMENT: Environment = _Environment(undefined=StrictUndefined, autoescape=F
 
 
 class TemplateProblem(UsageError):
-    """A template that cannot be read or filled. `line` is the line in its text, 0 if that is not known."""
+    """A template that cannot be parsed or filled. `line` is 0 if unknown."""
 
     def __init__(self, message: str, line: int = 0) -> None:
         super().__init__(message)
@@ -44,14 +44,14 @@ class TemplateProblem(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class PromptTemplate:
-    """A prompt: a plain text, or a template."""
+    """A prompt: plain text or a template."""
 
     text: str
     compiled: Template | None
 
     @classmethod
     def of(cls, text: str) -> "PromptTemplate":
-        """Compile a text. Raise `TemplateProblem` if it is not a template."""
+        """Compile a text. Raise `TemplateProblem` if it is invalid."""
         if not any(mark in text for mark in _MARKS):
             return cls(text.removesuffix("\n"), None)
         try:
@@ -60,7 +60,7 @@ class PromptTemplate:
             raise TemplateProblem(f"this is not a Jinja template: {error.message}", error.lineno) from error
 
     def fill(self, values: Mapping[str, Any]) -> str:
-        """Return the prompt for these values. Raise `TemplateProblem` if one is missing."""
+        """Return the prompt for these values. Raise `TemplateProblem` if a value is missing."""
         if self.compiled is None:
             return self.text
         if "self" in values and any(name.name == "self" for name in _ENVIRONMENT.parse(self.text).find_all(Name)):

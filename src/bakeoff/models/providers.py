@@ -1,4 +1,4 @@
-"""Providers of models: the built-in ones, those that users add, and the names of their models."""
+"""Define providers of models, built in or added by users, and parse model names."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ Wire = Literal["openai", "responses", "anthropic", "google", "embedded", "script
 
 @dataclass(frozen=True, slots=True)
 class ModelName:
-    """The name of a provider, and the provider's name for the model."""
+    """A model's name: its provider, and the name that the provider uses."""
 
     provider: str
     model: str
@@ -31,8 +31,8 @@ class ModelName:
 def parse_model_name(text: str) -> ModelName:
     """Parse `provider:model`, or `maker/model` for a model behind the gateway.
 
-    The first colon separates: the model may contain more, as in `ollama:qwen3:0.6b`. A slash before the first colon
-    makes it a gateway model, as in `openai/gpt-oss:free`.
+    The first colon ends the provider; a model may contain more, as in `ollama:qwen3:0.6b`. With a
+    slash before the colon, it is a gateway model, as in `openai/gpt-oss:free`.
     """
     name = text.strip()
     provider, colon, model = (part.strip() for part in name.partition(":"))
@@ -52,12 +52,12 @@ class SimpleProvider(Protocol):
     """The minimal interface of a custom provider."""
 
     def create_message(self, system: str, message: str) -> Any:
-        """Return the model's reply. May be a coroutine function."""
+        """Return the model's reply. This may be a coroutine function."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderSettings:
-    """The settings that the factory of a custom provider receives."""
+    """The settings that a custom provider's factory receives."""
 
     model: str
     api_key: str | None = None
@@ -71,7 +71,7 @@ Factory = Callable[[ProviderSettings], Any] | Callable[[], Any] | SimpleProvider
 
 
 def check_factory(factory: object, owner: str) -> None:
-    """Raise UsageError unless the object is a provider or can make one. `owner` begins the message."""
+    """Raise UsageError unless the object is a provider or makes one. `owner` starts the message."""
     if not _is_provider(factory) and not callable(factory):
         raise UsageError(f"{owner}: {factory!r} has no `create_message(system, message)` and cannot be called")
     if not _is_provider(factory) and not _takes(factory, 1) and not _takes(factory, 0):
@@ -79,7 +79,7 @@ def check_factory(factory: object, owner: str) -> None:
 
 
 def made_by(factory: Factory, settings: ProviderSettings) -> Any:
-    """Return the provider or model that the factory makes."""
+    """Return the provider or model made by the factory."""
     make: Any = factory
     if _is_provider(make):
         return make
@@ -87,7 +87,7 @@ def made_by(factory: Factory, settings: ProviderSettings) -> Any:
 
 
 def _is_provider(factory: object) -> bool:
-    """Return True if the object is a provider already. A class has the method, but no `self` for it."""
+    """Return True if the object is already a provider, and not a class of providers."""
     return not isinstance(factory, type) and isinstance(factory, SimpleProvider)
 
 
@@ -103,7 +103,7 @@ def _takes(factory: Any, count: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """One provider and how to reach it. The first of `keys` that is set is used."""
+    """A provider and how to reach it. Of the variables in `keys`, the first that is set is used."""
 
     name: str
     wire: Wire
@@ -117,7 +117,7 @@ class Provider:
 
     @property
     def price_name(self) -> str:
-        """Return its name in lists of prices."""
+        """Return the provider's name in price lists."""
         return self.prices or self.name
 
     def key(self, environment: Mapping[str, str]) -> str | None:
@@ -127,7 +127,7 @@ class Provider:
     def url(self, environment: Mapping[str, str]) -> str | None:
         """Return the base address, without the `/chat/completions` that some documentation adds.
 
-        The address of the gateway may be given with or without the `/v1` of its API.
+        The gateway's address may end with the `/v1` of its API or not.
         """
         given = environment.get(self.base_url_variable, "").strip() if self.base_url_variable else ""
         url = given or self.base_url
@@ -136,12 +136,12 @@ class Provider:
 
 
 def _hosted(name: str, wire: Wire, prefix: str, url: str, prices: str | None, *keys: str) -> Provider:
-    """Return a provider whose variables are `PREFIX_API_KEY`, or another of `keys`, and `PREFIX_BASE_URL`."""
+    """Return a provider with the variables `PREFIX_API_KEY`, or `keys`, and `PREFIX_BASE_URL`."""
     return Provider(name, wire, (f"{prefix}_API_KEY", *keys), url, f"{prefix}_BASE_URL", prices=prices)
 
 
 def _local_server(name: str, prefix: str, url: str | None) -> Provider:
-    """Return a server of the user's own, which may or may not require a key."""
+    """Return a server run by the user, whose key is optional."""
     return Provider(name, "openai", (f"{prefix}_API_KEY",), url, f"{prefix}_BASE_URL", key_required=False)
 
 
@@ -185,7 +185,7 @@ OPENTELEMETRY_NAMES = {
 
 
 def provider_name(text: str) -> str:
-    """Return the text as the name of a provider, in lower case. Raise UsageError if it cannot precede a colon."""
+    """Return the text in lower case. Raise UsageError if it cannot be a provider's name."""
     name = text.strip().lower()
     if not name or ":" in name or "/" in name:
         raise UsageError(f"{text!r} cannot be the name of a provider: leave out colons and slashes")
@@ -193,7 +193,7 @@ def provider_name(text: str) -> str:
 
 
 def compatible(name: str, base_url: str, key_variable: str | None = None) -> Provider:
-    """Return a provider that speaks the OpenAI API at another address, as a configuration may declare."""
+    """Return a provider with the OpenAI API at another address, as configurations declare it."""
     return Provider(name, "openai", (key_variable,) if key_variable else (), base_url)
 
 
@@ -203,8 +203,8 @@ _registered: dict[str, Provider] = {}
 def register_provider(name: str, factory: Factory) -> Callable[[], None]:
     """Add a provider for this process.
 
-    `factory` is an object with `create_message(system, message)`, or a class or function that makes one. Call the
-    returned function to remove the provider and restore the one that it replaced.
+    `factory` is an object with `create_message(system, message)`, or a class or function that makes
+    one. Calling the returned function removes the provider, and restores the replaced one.
     """
     name = provider_name(name)
     check_factory(factory, f"provider {name!r}")
@@ -221,7 +221,7 @@ def register_provider(name: str, factory: Factory) -> Callable[[], None]:
 
 
 def known_providers(added: Mapping[str, Provider] | None = None) -> dict[str, Provider]:
-    """Return all providers by name: built in, from installed packages, registered, and added. Later ones win."""
+    """Return all providers by name: built in, installed, registered, added. Later ones win."""
     points = () if os.environ.get("BAKEOFF_NO_PLUGINS") else entry_points(group="bakeoff.providers")
     installed = {
         (name := point.name.lower()): Provider(name, "custom", factory=_loaded_when_called(point)) for point in points

@@ -1,4 +1,4 @@
-"""Limit how many calls of a provider are in flight, and retry calls that fail because it is busy."""
+"""Limit the calls in flight to a provider, and retry calls that fail because it is busy."""
 
 import asyncio
 import math
@@ -17,13 +17,13 @@ Result = TypeVar("Result")
 
 DEFAULT_MAX_IN_FLIGHT = 64
 _MAX_REMEMBERED = 256  # answered calls
-_TIMES_LARGER = 2  # than every answered call
-_MIN_ANSWERED, _MIN_TRIES = 3, 3  # before a refusal is put down to the size of a request
-_LESS_PATIENCE = 0.1  # share of the time for retries, once a call was given up and none has succeeded since
+_TIMES_LARGER = 2  # a request must be so many times larger than all answered ones
+_MIN_ANSWERED, _MIN_TRIES = 3, 3  # before size is taken as the reason of a refusal
+_LESS_PATIENCE = 0.1  # share of the retry time after a failed call, until a success
 
 
 class ProviderBusy(Exception):
-    """A call failed for a reason that may pass: the provider is overloaded, down or unreachable."""
+    """A call failed for a reason that may pass: the provider is overloaded or unreachable."""
 
     def __init__(
         self,
@@ -37,13 +37,13 @@ class ProviderBusy(Exception):
         super().__init__(message)
         self.refused = refused  # the provider read the request and answered with an error
         self.retry_after = retry_after
-        self.most_tries = most_tries  # for a reason that seldom passes; None: as many as the policy allows
+        self.most_tries = most_tries  # if the reason seldom passes; None: as the policy allows
         self.overloaded = overloaded  # the provider asks for fewer calls; a dropped connection does not
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """The limits of retries: their total time, and the waits between them, which double, with jitter."""
+    """Limits for retries: the total time and the waits, which double, with jitter."""
 
     first_seconds: float = 0.5
     longest_seconds: float = 30.0
@@ -52,7 +52,7 @@ class RetryPolicy:
 
     @property
     def most_tries(self) -> int | None:
-        """Return the total number of tries of a call, or None without a limit."""
+        """Return how often a call may be tried in total; None without a limit."""
         return None if self.max_retries is None else self.max_retries + 1
 
 
@@ -61,7 +61,7 @@ Outcome = Literal["answered", "overloaded", "failed"]
 
 
 class CallSlots:
-    """Limit the calls in flight for one provider.
+    """Limits the calls in flight for one provider.
 
     The limit is halved when the provider reports that it is overloaded, and grows slowly with every success.
     """
@@ -74,12 +74,12 @@ class CallSlots:
 
     @property
     def limit(self) -> int:
-        """Return how many calls may be in flight now."""
+        """Return how many calls may be in flight at present."""
         return max(1, int(self._limit))
 
     @asynccontextmanager
     async def slot(self, clock: Clock) -> AsyncIterator[None]:
-        """Wait for a slot with the clock stopped, and hold it for the block."""
+        """Wait for a slot with the clock stopped, and hold it during the block."""
         limit = await self.take(clock)
         outcome: Outcome = "failed"
         try:
@@ -102,15 +102,15 @@ class CallSlots:
             with clock.paused():
                 await turn
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():  # the slot was granted already: pass it on
+            if turn.done() and not turn.cancelled():  # pass on the slot that was already granted
                 self._release()
             raise
         return self._limit
 
     def give_back(self, limit: float, outcome: Outcome) -> None:
-        """Let the next call begin. `limit` is the limit at the time when this call began.
+        """Free a slot. `limit` is the limit at the time when the call began.
 
-        Calls that began together halve the limit only once.
+        Failures of calls that began together halve the limit only once.
         """
         if outcome == "answered":
             self._limit = min(float(self._max), self._limit + 1 / self._limit)
@@ -132,13 +132,13 @@ SHARED_SLOTS: ContextVar[Callable[[str, int], CallSlots] | None] = ContextVar("S
 
 
 def slots_of(provider: str, max_in_flight: int) -> CallSlots:
-    """Return the slots for the calls of a provider, over all processes of the run."""
+    """Return the slots for calls of a provider, shared by all processes of the run."""
     shared = SHARED_SLOTS.get()
     return CallSlots(max_in_flight) if shared is None else shared(provider, max_in_flight)
 
 
 class RateLimiter:
-    """Limit and retry the calls of one provider, shared by all trials of a run.
+    """Limits and retries the calls of one provider, for all trials of a run.
 
     `revive`, if it is set, is awaited before each retry.
     """
@@ -152,21 +152,21 @@ class RateLimiter:
         self.revive: Callable[[], Awaitable[object]] | None = None
         self.slots = slots or CallSlots(max_in_flight)
         self._policy = policy or RetryPolicy()
-        self._gave_up = False  # on the last call that ended
-        self._answered: deque[tuple[float, int]] = deque(maxlen=_MAX_REMEMBERED)  # when, and the size of the request
+        self._gave_up = False  # whether the last call to end was given up
+        self._answered: deque[tuple[float, int]] = deque(maxlen=_MAX_REMEMBERED)  # time and request size of each
 
     async def run(self, call: Callable[[], Awaitable[Result]], clock: Clock, size: int = 0) -> Result:
-        """Return the call's result, after as many tries as the policy allows.
+        """Return the call's result, retrying as the policy allows.
 
-        Waits and failed tries of the provider stop the clock, because the subject did not cause them. Raise InfraError
-        when the policy allows no further try. Raise RequestTooLarge if the provider refused each try and meanwhile
-        answered other calls that were much smaller. `size` is that of the request, in characters.
+        Waits and failed tries stop the clock, because the subject did not cause them. Raise
+        InfraError when the policy allows no more tries. Raise RequestTooLarge if the provider
+        refused each try but answered much smaller calls meanwhile. `size` is in characters.
         """
         policy = self._policy
         lost, tries, refused = 0.0, 0, 0
         now = asyncio.get_running_loop().time
         began, seconds = now(), 0.0
-        # Trials of a provider that is gone must not all wait for the whole time, one after another.
+        # If a provider is down, do not let every trial wait for the whole time.
         patience = policy.total_seconds * (_LESS_PATIENCE if self._gave_up else 1.0)
         while True:
             tries += 1
@@ -189,7 +189,7 @@ class RateLimiter:
                 lost += seconds + wait
                 most = [limit for limit in (busy.most_tries, policy.most_tries) if limit is not None]
                 if most and tries >= min(most):
-                    raise InfraError(f"{busy} (given up after {_times(tries)})", permanent=True) from busy
+                    raise InfraError(f"{busy} (gave up after {_times(tries)})", permanent=True) from busy
                 if lost > patience:
                     if refused == tries >= _MIN_TRIES and (others := self._smaller_answered_since(began, size)):
                         raise RequestTooLarge(
@@ -198,7 +198,7 @@ class RateLimiter:
                         ) from busy
                     self._gave_up = True
                     raise InfraError(
-                        f"{busy} (given up after {_times(tries)}; the next would have to wait {wait:.3g} s)",
+                        f"{busy} (gave up after {_times(tries)})",
                         retry_after=busy.retry_after,
                         exhausted=True,
                     ) from busy
@@ -211,7 +211,7 @@ class RateLimiter:
                     await self.revive()
 
     def _smaller_answered_since(self, moment: float, size: int) -> int:
-        """Return the number of calls answered since then, if there are enough and all are much smaller; otherwise 0."""
+        """Return how many calls were answered since then if all were much smaller, or else 0."""
         sizes = [each for when, each in self._answered if when > moment]
         return len(sizes) if len(sizes) >= _MIN_ANSWERED and max(sizes) * _TIMES_LARGER < size else 0
 

@@ -1,4 +1,4 @@
-"""Read the replies of providers: the token counts that they report, and refusals because of a request's size."""
+"""Read provider replies: token counts, and refusals because of a request's size."""
 
 import re
 from collections.abc import Mapping
@@ -31,15 +31,14 @@ _TOTALS: Mapping[Reply, Mapping[str, str]] = {
 
 
 def reported_counts(usage: Any, format: Reply) -> dict[str, int] | None:
-    """Return the counts in a reply's usage object under the names of `Usage`; counts that it does not report are left
-    out.
+    """Return the counts in a reply's usage object by the names of `Usage`, without missing ones.
 
-    None means that it has no usable counts.
+    None means that there are no usable counts.
     """
     from genai_prices import extract_usage  # slow to import
 
     provider, flavor, key = _EXTRACTORS[format]
-    try:  # without the model, which the price list may not know
+    try:  # omit the model, which the price list may lack
         found = extract_usage({key: usage}, provider_id=provider, api_flavor=flavor).usage
         counts = {ours: getattr(found, theirs, None) for ours, theirs in _FIELDS.items()}
     except (ValueError, LookupError, AttributeError, TypeError):  # counts are missing, or not of the expected type
@@ -66,23 +65,23 @@ _LIMIT_HEADERS = (
 _CHARACTERS_PER_TOKEN = 4
 _RATE_LIMITED = 429
 _ENTITY_TOO_LARGE = 413
-_ABOUT_THE_REQUEST = (None, 400, 422, _RATE_LIMITED)  # others are about keys, addresses and the provider
+_ABOUT_THE_REQUEST = (None, 400, 422, _RATE_LIMITED)  # others concern keys, addresses or the provider
 
 
 def is_refused_for_size(status: int | None, said: str, headers: Mapping[str, str], characters: int) -> bool:
-    """Return True if a refusal is about the size of the request itself.
+    """Return True if a request was refused because of its size.
 
     Args:
-        status: the HTTP status; None where there was none.
-        said: the words of the provider.
-        headers: of its answer, with names in lower case.
-        characters: the size of the request.
+        status: the HTTP status, if any.
+        said: the provider's message.
+        headers: the answer's headers, with names in lower case.
+        characters: the length of the request.
     """
     if status == _ENTITY_TOO_LARGE:
         return True
     if status not in _ABOUT_THE_REQUEST:
         return False
-    if found := _REQUESTED.search(said):  # the numbers decide, whatever the words around them
+    if found := _REQUESTED.search(said):  # the numbers decide, not the words
         limit, requested = map(_number, found.groups())
         return requested > limit
     if _TOO_LARGE.search(said):

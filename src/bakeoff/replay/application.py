@@ -1,7 +1,7 @@
-"""Calls that the application under test makes: HTTP requests of its SDKs and `@replayable` tools.
+"""Record and replay calls of the application under test: HTTP requests and `@replayable` tools.
 
-The active store is process-wide, because applications start threads and event loops of their own. If a question is
-asked more than once in a round of a case, its answers are replayed in the order in which they were given.
+The active store is process-wide, because applications start their own threads and event loops. If a
+round of a case repeats a question, the answers are replayed in their original order.
 """
 
 import threading
@@ -19,7 +19,7 @@ from bakeoff.storage.redaction import Redactor
 
 
 class ReplayRound:
-    """One round of one case: a context manager that counts equal questions and collects problems of recordings.
+    """One round of a case: a context manager that counts equal questions and collects problems.
 
     Leaving it raises the first problem as an InfraError, even if the application handled the error itself.
     """
@@ -31,7 +31,7 @@ class ReplayRound:
         self._lock = threading.Lock()
 
     def take_turn(self, digest: str) -> int:
-        """Return the lowest free number for a question that may be asked several times."""
+        """Return the lowest free number for a question, since equal questions may repeat."""
         with self._lock:
             taken = self._turns.setdefault(digest, set())
             turn = next(number for number in range(len(taken) + 1) if number not in taken)
@@ -39,7 +39,7 @@ class ReplayRound:
         return turn
 
     def release_turn(self, digest: str, turn: int) -> None:
-        """Free a number whose question got no answer, so that the retry of the question takes it again."""
+        """Free the number of a question without an answer, so that a retry gets it."""
         with self._lock:
             self._turns.get(digest, set()).discard(turn)
 
@@ -64,7 +64,7 @@ def active_store() -> Store | None:
 
 @contextmanager
 def activated(store: Store) -> Iterator[None]:
-    """Make a store the active one inside the `with` block, for all threads."""
+    """Make a store the active one during the block, for all threads."""
     _ACTIVE.append(store)
     try:
         yield
@@ -73,7 +73,7 @@ def activated(store: Store) -> Iterator[None]:
 
 
 def report_problem(problem: str) -> None:
-    """Add a problem with recordings to the current round; do nothing outside of a round."""
+    """Add a problem with recordings to the current round; outside of a round, do nothing."""
     current = _ROUND.get()
     if current is not None:
         current.problems.append(problem)
@@ -82,7 +82,7 @@ def report_problem(problem: str) -> None:
 class ApplicationCall:
     """One call of the application, with its number among equal calls of the same round.
 
-    `secrets` knows the secrets that came with the call itself. They stay out of the key and out of the recording.
+    `secrets` holds the secrets in the call itself, to keep them out of the key and the recording.
     """
 
     def __init__(self, store: Store, kind: str, asked: dict[str, Any], secrets: Redactor) -> None:
@@ -99,9 +99,7 @@ class ApplicationCall:
         self.key = Key(kind, question, fingerprint(kind, question))
 
     def find(self, content: type[Found]) -> Found | None:
-        """Return the recording, or None if the call has to be made. An error is also reported as a problem of the
-        round.
-        """
+        """Return the recording; None if the call has to be made. Errors also go to the round."""
         try:
             return self._store.find(self.key, content)
         except InfraError as error:
@@ -110,13 +108,13 @@ class ApplicationCall:
             raise
 
     def keep(self, recording: Recording) -> None:
-        """Write the recording. A failure is a problem of the round, and the application still has its answer."""
+        """Write the recording. If that fails, add a problem to the round."""
         try:
             self._store.keep(self.key, self._secrets.model(recording))
         except InfraError as error:
             report_problem(str(error))
 
     def failed(self) -> None:
-        """Release the number of a call that got no answer, for its retry."""
+        """Free the number of a call without an answer, for its retry."""
         if self._round is not None:
             self._round.release_turn(self._question_digest, self._turn)

@@ -1,7 +1,7 @@
-"""Replay of model calls that an application makes through an SDK: a hook in httpx, on which the SDKs are built.
+"""Replay an application's model calls by a hook in httpx, which most SDKs use.
 
-The hook covers `httpx` and its successor `httpx2`, and clients made before and after it is set. Only model calls are
-recorded: requests with the header of a model SDK, or to a path of a model API. Other requests pass unchanged.
+The hook covers `httpx` and its successor `httpx2`, even for existing clients. Only model calls are
+recorded: requests with the header of a model SDK, or to the path of a model API.
 """
 
 import base64
@@ -37,7 +37,7 @@ _MODEL_PATH = re.compile(
     r"|:(?:generateContent|streamGenerateContent|embedContent|batchEmbedContents|predict|rawPredict)$"
 )
 _SECRET_HEADERS = {"authorization", "proxy-authorization", "cookie"}
-_ASKED_HEADERS = ("anthropic-beta", "openai-beta")  # they change the answer
+_ASKED_HEADERS = ("anthropic-beta", "openai-beta")  # headers that affect the answer
 _KEPT_HEADERS = ("content-type", "x-request-id", "request-id")
 _STREAM_ERROR = re.compile(rb'^(?:event: ?error\b|data: ?\{"error")', re.MULTILINE)
 _STREAM_DONE = re.compile(rb"^data: ?\[DONE\]\s*$", re.MULTILINE)
@@ -46,7 +46,7 @@ _Handler = Callable[[Any, Any], Any]
 
 
 class HttpAnswer(FrozenModel):
-    """An HTTP response. A body that is not text is kept in base64."""
+    """An HTTP response. A binary body is kept in base64."""
 
     status: int
     headers: dict[str, str]
@@ -55,7 +55,7 @@ class HttpAnswer(FrozenModel):
 
     @staticmethod
     def body_fields(content: bytes) -> dict[str, Any]:
-        """Return the fields `body` and `encoded` for the content."""
+        """Return the content as the fields `body` and `encoded`."""
         try:
             return {"body": content.decode(), "encoded": False}
         except UnicodeDecodeError:
@@ -76,7 +76,7 @@ class HttpRecording(Recording):
 
 @contextmanager
 def http_hooks() -> Iterator[None]:
-    """Send model calls through httpx by way of the active store inside the `with` block."""
+    """Send model calls through httpx to the active store during the block."""
     originals: list[tuple[type, str, Any]] = []
 
     def hook(owner: type, method: str, make: Callable[[Any], Any]) -> None:
@@ -97,7 +97,7 @@ def http_hooks() -> Iterator[None]:
 
 
 def _aiohttp_guard(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Refuse model calls through aiohttp, which Google's SDK uses if it is installed: they cannot be replayed."""
+    """Refuse model calls through aiohttp, used by Google's SDK, which cannot be replayed."""
 
     async def request(self: Any, method: str, url: Any, **options: Any) -> Any:
         headers = {str(name).lower() for name in options.get("headers") or ()}
@@ -149,7 +149,7 @@ def _async_hook(library: Any, original: _Handler) -> _Handler:
 
 
 def _store_for(request: Any) -> Store | None:
-    """Return the active store if the request is a model call of the application."""
+    """Return the active store if the request is a model call, or else None."""
     if request.extensions.get(RECORDED_ELSEWHERE):
         return None
     return active_store() if _is_model_call(request.method, request.url.path, request.headers) else None
@@ -160,7 +160,7 @@ def _is_model_call(method: str, path: str, headers: Any) -> bool:
 
 
 class _Exchange(AbstractContextManager["_Exchange"]):
-    """One request and its answer. As a context manager it releases the request's turn if an exception leaves it."""
+    """One request and its answer. On an exception, the context frees the request's turn."""
 
     def __init__(self, library: Any, store: Store, request: Any) -> None:
         self._library = library
@@ -173,7 +173,7 @@ class _Exchange(AbstractContextManager["_Exchange"]):
             self._call.failed()
 
     def recorded(self) -> Any:
-        """Return the recorded response; None if there is none; an error response if the recording cannot be used."""
+        """Return the recorded response, an error response if it is unusable, or None."""
         try:
             recording = self._call.find(HttpRecording)
         except InfraError as error:
@@ -188,7 +188,7 @@ class _Exchange(AbstractContextManager["_Exchange"]):
         return self._library.Response(status, headers=headers, stream=self._library.ByteStream(content))
 
     def recording(self, response: Any, stream: type) -> Any:
-        """Return the response with a stream that records it. A response that is not a success is not recorded."""
+        """Return the response with a stream that records it, unless it is not a success."""
         if 200 <= response.status_code < 300:
             response.stream = stream(response.stream, response, self)
         else:
@@ -196,7 +196,7 @@ class _Exchange(AbstractContextManager["_Exchange"]):
         return response
 
     def decompressed(self, response: Any, raw: bytes) -> bytes | None:
-        """Return the body without its compression, or None if it is damaged."""
+        """Return the decompressed body, or None if it is damaged."""
         try:
             content: bytes = self._library.Response(response.status_code, headers=response.headers, content=raw).content
         except self._library.DecodingError:
@@ -214,7 +214,7 @@ class _Exchange(AbstractContextManager["_Exchange"]):
 
 
 class _Recorder:
-    """Pass on the chunks of a stream and record them when the stream is complete."""
+    """Passes on the chunks of a stream, and records them when the stream is complete."""
 
     def __init__(self, inner: Any, response: Any, exchange: _Exchange) -> None:
         self._inner = inner
@@ -240,7 +240,7 @@ class _Recorder:
             self._exchange.keep(self._response, self._content())
 
     def _closed(self) -> None:
-        """Record a stream that its reader closed after the last event, but not one that was closed earlier."""
+        """Record the stream if its reader closed it after the last event, not before."""
         if not self._over and _STREAM_DONE.search(self._content() or b""):
             self._complete()
         self._over = True
@@ -272,7 +272,7 @@ class _AsyncRecorder(_Recorder):
 
 
 def _question(request: Any) -> dict[str, Any]:
-    """Return the request without keys and without the parts that differ between runs."""
+    """Return the request without keys and without parts that vary between runs."""
     url = urlsplit(str(request.url))
     query = parse_qsl(url.query, keep_blank_values=True)
     hidden = secrets_in({name: value or "?" for name, value in query})
@@ -295,7 +295,7 @@ def _asked_body(request: Any) -> Any:
 
 
 def _is_error(content: bytes) -> bool:
-    """Return True if a body is an error that a provider sends with status 200."""
+    """Return True if the body is an error, which some providers send with status 200."""
     if _STREAM_ERROR.search(content):
         return True
     try:
@@ -306,7 +306,7 @@ def _is_error(content: bytes) -> bool:
 
 
 def _secrets(request: Any) -> dict[str, str]:
-    """Return the secrets in the headers and the address, by name."""
+    """Return the secrets in headers and address, by name."""
     url = urlsplit(str(request.url))
     headers = {name.lower(): value for name, value in request.headers.items()}
     found = secrets_in(headers) | {name: value for name, value in headers.items() if name in _SECRET_HEADERS}
@@ -314,5 +314,5 @@ def _secrets(request: Any) -> dict[str, str]:
     if url.password:
         found["password"] = url.password
     for name in found.keys() & {"authorization", "proxy-authorization"}:
-        found[name] = found[name].partition(" ")[2] or found[name]  # without the scheme: the key may stand elsewhere
+        found[name] = found[name].partition(" ")[2] or found[name]  # without the scheme: the key may occur elsewhere
     return found

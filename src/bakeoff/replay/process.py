@@ -14,7 +14,7 @@ from bakeoff.storage.redaction import Redactor
 
 @contextmanager
 def replaying(mode: ReplayMode, folder: Path, redactor: Redactor) -> Iterator[None]:
-    """Record or replay model calls through SDKs and `@replayable` tools inside the `with` block."""
+    """Record or replay model calls and `@replayable` tools during the block."""
     if mode not in REPLAY_MODES:
         raise UsageError(f"replay: {mode!r} is not one of {', '.join(REPLAY_MODES)}")
     if mode == "off":

@@ -1,10 +1,10 @@
-"""The store of recordings, shared by model calls, HTTP requests, tools and metered traffic.
+"""Store recordings of model calls, HTTP requests, tools and metered traffic.
 
-A recording is one JSON file. It is named by the digest of its question and lies in the subfolder of its kind:
-`<kind>/<first two digits>/<digest>.json`. Recordings of model calls have no subfolder of their own.
+A recording is a JSON file, named by its kind and the digest of its question: `<kind>/<first two
+digits>/<digest>.json`. Recordings of model calls omit the kind.
 
-The key of a call that a subject or a scorer makes holds what was asked (model, address, settings, messages, tools,
-output schema) and for which trial (case, subject, round), so that two trials never share an answer.
+The key of a call by a subject or scorer covers the question (model, address, settings, messages,
+tools, output schema) and the trial (case, subject, round), so that trials never share answers.
 """
 
 import difflib
@@ -40,7 +40,7 @@ _MAX_DIFF_LINES, _MAX_LINE_CHARACTERS = 20, 500
 
 
 class Recording(FrozenModel):
-    """One question and, in subclasses, its answer: the content of a recording file."""
+    """The content of a recording file: a question and, in subclasses, its answer."""
 
     asked: dict[str, Any]
 
@@ -50,7 +50,7 @@ Found = TypeVar("Found", bound=Recording)
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A question and the digest that names its recording. `kind` is the subfolder, empty for model calls."""
+    """A question, and the digest that names its recording. `kind` is empty for model calls."""
 
     kind: str
     asked: Mapping[str, Any]
@@ -59,7 +59,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """The recordings in one folder, which the mode allows to read, to write, or both."""
+    """The recordings in one folder. The mode allows reading, writing or both."""
 
     mode: ReplayMode = "off"
     folder: Path = Path()
@@ -72,9 +72,9 @@ class Store:
         return self.mode in ("auto", "record")
 
     def find(self, key: Key, content: type[Found]) -> Found | None:
-        """Return the recording of a question, or None if the question has to be asked.
+        """Return the recording of a question; None if the question has to be asked.
 
-        Raise InfraError if the recording cannot be read and, in strict mode, if there is none.
+        Raise InfraError if the recording is unreadable or, in strict mode, missing.
         """
         if self.mode not in ("auto", "strict"):
             return None
@@ -91,14 +91,14 @@ class Store:
             raise InfraError(f"recording {path} cannot be read, delete it: {reason}", permanent=True) from error
 
     def keep(self, key: Key, recording: Recording) -> None:
-        """Write a recording without secrets, if the mode allows it. Raise InfraError if it cannot be written."""
+        """If the mode allows, write a recording without secrets. Raise InfraError if this fails."""
         if not self.writes:
             return
         path = self._path(key)
         redacted = self.redactor.model(recording)
         kind = partial(InfraError, permanent=True)
         with os_errors_explained(f"recording {path}", "written", kind=kind):
-            # ASCII only: models emit lone surrogates, which JSON can escape and UTF-8 cannot encode.
+            # ASCII only, because UTF-8 cannot encode lone surrogates, which models emit.
             write_atomically(path, json.dumps(to_jsonable_python(redacted), indent=1).encode())
 
     def _path(self, key: Key) -> Path:
@@ -116,7 +116,7 @@ class Store:
         return f"{missing}; the nearest recording, {path.stem} ({_description(asked)}), differs in:\n{shown}"
 
     def _nearest(self, key: Key) -> tuple[Path, dict[str, Any]] | None:
-        """Return the recorded question that is most like this one, from the same group if there are any."""
+        """Return the recorded question most similar to this one, preferably of the same group."""
         if key.kind not in self._paths:
             groups: dict[str, list[Path]] = {}
             for path, asked in _readable(sorted((self.folder / key.kind).glob("??/*.json"))):
@@ -137,20 +137,20 @@ class Store:
 
 
 def recordings_resource(options: RunOptions) -> dict[str, Store]:
-    """Return the store that the options ask for as a resource of the run, or nothing if replay is off."""
+    """Return the store named by the options, as a resource; empty if replay is off."""
     if options.replay == "off":
         return {}
     return {RECORDINGS: Store(options.replay, options.recordings, options.redactor())}
 
 
 def recordings_of(resources: Mapping[str, Any]) -> Store:
-    """Return the run's store from its resources. Without one, replay is off."""
+    """Return the store among a run's resources. Without one, replay is off."""
     store: Store = resources.get(RECORDINGS) or Store()
     return store
 
 
 def _group(asked: Mapping[str, Any]) -> str:
-    """Return the case of a question, or the address or function if an application asked it."""
+    """Return the case of a question, or the address or function that an application used."""
     if "case" in asked:
         return f"case {asked['case']!r}"
     return " ".join(str(asked[name]) for name in ("method", "url", "function") if asked.get(name))
@@ -161,12 +161,12 @@ def _description(asked: Mapping[str, Any]) -> str:
 
 
 def _lines(asked: Mapping[str, Any]) -> list[str]:
-    """Return a question as lines that can be compared. Long texts are split into their lines."""
+    """Return a question as lines to compare. Long texts are split into lines."""
     return json.dumps(asked, indent=1, sort_keys=True).replace("\\n", "\\n\n").splitlines()
 
 
 def _readable(paths: list[Path]) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """Yield each recording's question. Skip damaged files: they are useless as a hint."""
+    """Yield the question of each recording. Damaged files are skipped."""
     for path in paths:
         try:
             content = parse_json(read_file(path))
@@ -176,13 +176,13 @@ def _readable(paths: list[Path]) -> Iterator[tuple[Path, dict[str, Any]]]:
             yield path, content["asked"]
 
 
-# Fields of messages and their parts that differ between runs or servers and are not part of the question.
+# Fields of messages that vary between runs or servers and do not affect the answer.
 _VOLATILE = {
     *("timestamp", "run_id", "conversation_id", "usage", "provider_name", "provider_url", "provider_details"),
     *("provider_response_id", "model_name", "metadata", "id", "signature", "failed_attempts", "history_digest"),
     "workspace_ref",
 }
-_IGNORED_SETTINGS = {"timeout", "request_timeout", "max_retries"}  # they do not change the answer
+_IGNORED_SETTINGS = {"timeout", "request_timeout", "max_retries"}  # no effect on answers
 
 
 def model_call_key(
@@ -195,7 +195,7 @@ def model_call_key(
     tools: Sequence[Mapping[str, Any]],
     output: Mapping[str, Any] | None,
 ) -> Key:
-    """Return the key of one call. Messages, tools and the output schema are given as JSON data."""
+    """Return the key of a call. Messages, tools and output schema are given as JSON data."""
     asked = {
         "subject": task.subject,
         "case": task.case_id,
@@ -213,5 +213,5 @@ def model_call_key(
 
 
 def _lasting(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Drop the volatile fields. Keep the content, which may hold fields of the same names."""
+    """Drop fields that vary, but keep fields of the same names inside contents."""
     return {name: value for name, value in data.items() if name not in _VOLATILE and value is not None}

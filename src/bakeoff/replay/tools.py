@@ -1,4 +1,4 @@
-"""`@replayable`: record the results of a local tool and replay them like answers of models."""
+"""`@replayable`: record the results of a local tool, and replay them like model answers."""
 
 import functools
 import inspect
@@ -22,7 +22,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class ToolRecording(Recording):
-    """The arguments of a tool and, under `result`, what it returned."""
+    """The arguments and the `result` of one call of a tool."""
 
     kind: str = KIND
     answer: dict[str, Any]
@@ -51,16 +51,18 @@ def replayable(
     sanitize: Callable[[Any], Any] | None = None,
     errors: type[Exception] | tuple[type[Exception], ...] = (),
 ) -> Any:
-    """Record the results of a function and replay them while replay is on. Otherwise call it as usual.
+    """Record and replay the results of a function while replay is on. Otherwise, just call it.
 
-    A recording is found by the function's name, its arguments and `version`. Change the version when the function
-    changes, so that it is recorded again.
+    A recording is found by the function's name, arguments and `version`. Change the version
+    whenever the function changes, so that new results are recorded.
 
     Args:
-        version: a part of the key that you choose.
-        key: a function of the same arguments, whose result takes their place in the key and in the recording.
-        sanitize: a function that returns the result as it is to be recorded; the caller still gets the real one.
-        errors: exceptions that are recorded, and raised again by a replay. Others are not recorded.
+        version: any value; it becomes part of the key.
+        key: a function of the same arguments. Its result replaces them in the key and the
+            recording.
+        sanitize: a function that changes the result before it is recorded. The caller gets the
+            original.
+        errors: exceptions to record, and to raise again on replay. Others are not recorded.
     """
     if function is None:
         return functools.partial(replayable, version=version, key=key, sanitize=sanitize, errors=errors)
@@ -91,7 +93,7 @@ def replayable(
 
 @dataclass
 class _RecordedTool:
-    """A function with the conversion of its arguments and results from and to JSON."""
+    """A function, and how to convert its arguments and results to and from JSON."""
 
     function: Callable[..., Any]
     version: str | int | None
@@ -105,9 +107,9 @@ class _RecordedTool:
 
     @contextmanager
     def recorded(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[list[Any]]:
-        """Yield a list with the recorded result, or an empty one to which the caller appends the real result.
+        """Yield a list with the recorded result. If it is empty, the caller adds the real result.
 
-        A call that raises is not recorded, unless errors of its class are recorded.
+        Calls that raise are recorded only for the chosen classes of errors.
         """
         store = active_store()
         if store is None:
@@ -136,14 +138,14 @@ class _RecordedTool:
 
     @functools.cached_property
     def _results(self) -> TypeAdapter[Any]:
-        """Return a reader of results by the return annotation, if pydantic knows it, so that objects are restored."""
+        """Return a reader that restores results by the return annotation, or else as plain data."""
         try:
             return TypeAdapter(typing.get_type_hints(self.function).get("return", Any))
-        except (NameError, TypeError, PydanticUserError):  # such as names imported for type checkers only
+        except (NameError, TypeError, PydanticUserError):  # names imported only for type checking
             return TypeAdapter(Any)
 
     def _error(self, told: dict[str, Any]) -> Exception:
-        """Return a recorded error in its original class."""
+        """Return a recorded error as an instance of its original class."""
         kinds = list(self.errors)
         for kind in kinds:
             kinds += (each for each in kind.__subclasses__() if each not in kinds)
@@ -164,7 +166,7 @@ class _RecordedTool:
         if self.key is not None:
             given = {"key": self.key(*args, **kwargs)}
         try:
-            # Unlike its `repr`, the name of a type is the same in every process: it replaces objects that are not data.
+            # Replace objects that are not data by their type, which is the same in every process.
             data = to_json(
                 given,
                 fallback=lambda value: f"<{type(value).__qualname__}>",
@@ -178,7 +180,7 @@ class _RecordedTool:
         return asked if self.version is None else {**asked, "version": self.version}
 
     def _to_json(self, result: Any) -> JsonValue:
-        """Return the result as JSON. Refuse one that would change on the way, because the replay would then differ."""
+        """Return the result as JSON. Refuse results that replay would not restore exactly."""
         try:
             data: JsonValue = from_json(self._results.dump_json(result, warnings=False))
             same = bool(self._results.validate_python(data) == result)

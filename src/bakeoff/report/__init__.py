@@ -1,1 +1,1 @@
-"""Turn records into a summary, and a summary into text, JSON and pages, with pure functions."""
+"""Turn records into summaries, and summaries into text, JSON and pages."""

@@ -26,14 +26,14 @@ _MAX_NAMED = 4
 _MAX_CELLS = 200_000  # comparing more would hold up a page
 _REASON = 160  # characters
 _TOO_FEW = "they share too few cases"
-_SAME_COST = 1.05  # a ratio that is not worth a word
+_SAME_COST = 1.05  # a smaller ratio is not mentioned
 
 
 def answer(plan: Plan, summary: Summary, cells_of: CellsOf, judgements: Judgements | None = None) -> str:
     """Say which prompt, treatment or subject is better, and what is missing and why.
 
-    Controls are left out; `cells_of` gives a subject's cells by case. If the only scorer is a judge and labels correct
-    its scores, the corrected scores come first.
+    Controls are left out; `cells_of` returns the scores of a subject by case. If the only scorer
+    is a judge and people's labels correct its scores, the corrected scores come first.
     """
     found = _by_factor(plan, summary, cells_of) or _as_scored(summary, cells_of)
     corrected = None if judgements is None else _corrected(summary, judgements)
@@ -45,7 +45,7 @@ def answer(plan: Plan, summary: Summary, cells_of: CellsOf, judgements: Judgemen
 def run_evidence(summary: Summary, fail_under: float | None = None, *, controls: bool = False) -> GateEvidence:
     """Return the evidence for the gate of a run: no trial may fail, or every score must reach `fail_under`.
 
-    Failures of controls count only with `controls`. The run of one shard is judged on its own.
+    A failed control counts only with `controls`. A shard is judged without the other shards.
     """
     judged, alone = summary.judged, "" if summary.merged else of_shard_alone(summary.ledger.shards)
     found = GateEvidence(ledgers={"": summary.gated_ledger})
@@ -77,16 +77,17 @@ def what_always_failed(summary: Summary) -> str:
 
 
 def what_controls_show(summary: Summary, cells_of: CellsOf) -> str:
-    """Name the cases that `oracle` fails although it has the answer, and those that `nop` passes without an answer."""
+    """Name the cases whose reference answer fails, and those that `nop` passes without an answer."""
     planned = sum(one.planned for one in summary.subjects)
     if not summary.thresholds or planned > _MAX_CELLS:
         return ""
-    low, high = summary.thresholds[0], summary.thresholds[-1]  # which of them a case has is not known here
+    low, high = summary.thresholds[0], summary.thresholds[-1]  # the threshold of a single case is not known here
     controls = {one.subject for one in summary.subjects if one.control}
     failed = [case for case, cell in cells_of("oracle").items() if cell.mean < low] if "oracle" in controls else []
     passed = [case for case, cell in cells_of("nop").items() if cell.mean >= high] if "nop" in controls else []
+    answers = "answers fail" if len(failed) > 1 else "answer fails"
     found = (
-        f"`oracle` has the answers and fails {_named(failed)}: broken." if failed else "",
+        f"The reference {answers} {_named(failed)}: check `expected` and the scorers." if failed else "",
         f"`nop` does nothing and passes {_named(passed)}: nothing is measured there." if passed else "",
     )
     return " ".join(filter(None, found))
@@ -101,7 +102,7 @@ def _first(texts: Sequence[str]) -> str:
 
 
 def what_is_unfit(summary: Summary) -> str:
-    """Name the cases whose own reference fails some of their tests; an empty text if there are none."""
+    """Name the cases whose reference solution fails some of its tests; empty if there are none."""
     if not summary.unfit:
         return ""
     tests = {one.case: f"{one.broken:,}{f' of {one.tests:,}' if one.tests else ''}" for one in summary.unfit}
@@ -110,7 +111,7 @@ def what_is_unfit(summary: Summary) -> str:
 
 
 def what_is_missing(summary: Summary) -> str:
-    """Say how many trials have no score, and why; an empty text if all have one. Controls do not count."""
+    """Say how many trials have no score, and why; empty if all have one. Controls do not count."""
     subjects = summary.judged
     counts, reasons = Counter[Verdict](), Counter[tuple[Verdict, str]]()
     for one in subjects:
@@ -129,7 +130,7 @@ def what_is_missing(summary: Summary) -> str:
 
 
 def what_was_lost_unequally(found: Sequence[UnequalLosses]) -> str:
-    """Name the clearest of the pairs that lost unequal shares of their trials; an empty text if there are none.
+    """Name the clearest pair of subjects with unequal losses of trials; empty if there is none.
 
     A subject that loses the trials it cannot solve gets too good a score.
     """
@@ -155,7 +156,7 @@ def _reason(verdict: Verdict, count: int, reasons: Mapping[tuple[Verdict, str], 
 
 
 def _corrected(summary: Summary, judgements: Judgements) -> str | None:
-    """Return the answer by corrected scores; None if the score of any subject cannot be corrected."""
+    """Answer by corrected scores; return None if the score of any subject cannot be corrected."""
     scored = [one.subject for one in summary.subjects if not one.control and one.score is not None]
     judges = [scorer for scorer in judgements.scorers if scorer in judgements.labels.scorers]
     if summary.comparisons is not None or len(judges) != 1 or judgements.names != {judges[0]}:
@@ -173,7 +174,7 @@ def _corrected(summary: Summary, judgements: Judgements) -> str | None:
 
 
 def _corrected_pair(names: Sequence[str], values: Sequence[float], judgements: Judgements) -> str:
-    """Compare two subjects by corrected scores, the higher first."""
+    """Compare two subjects by corrected scores. The subject with the higher score comes first."""
     [found] = [pair.corrected for pair in calibrated_pairs(judgements, judgements, (names[1], names[0]))]
     better, other = (visible(name, _NAME) for name in names)
     scores = " and ".join(map(percent, values))
@@ -222,7 +223,7 @@ def _as_scored(summary: Summary, cells_of: CellsOf) -> str:
 
 
 def _decided(scored: Sequence[SubjectSummary], compared: Comparisons) -> str:
-    """Answer for a run that stops when it is decided: p-values for a fixed number of cases would not hold."""
+    """Answer for a run that stops as soon as it is decided: usual p-values would be invalid."""
     improved, regressed = SequentialDecision.IMPROVED, SequentialDecision.REGRESSED
     told = [(pair.second, pair.first) for pair in compared.pairs if pair.decision is improved]
     told += [(pair.first, pair.second) for pair in compared.pairs if pair.decision is regressed]
@@ -237,7 +238,7 @@ def _decided(scored: Sequence[SubjectSummary], compared: Comparisons) -> str:
 
 
 def _alike(subjects: Set[str], compared: Comparisons) -> tuple[str, str]:
-    """Return a phrase for subjects none of which is better, and a remark on pairs that are shown to be equivalent."""
+    """Return a phrase for subjects of which none is better, and a remark on equivalent pairs."""
     among = [pair for pair in compared.pairs if {pair.first, pair.second} <= subjects]
     alike = [pair for pair in among if pair.decision is SequentialDecision.EQUIVALENT]
     within = f"equivalent within ±{100 * (compared.margin or 0.0):g} points"
@@ -250,7 +251,7 @@ def _alike(subjects: Set[str], compared: Comparisons) -> tuple[str, str]:
 
 
 def _leader(first: Sequence[SubjectSummary], wins: int, scored: Sequence[SubjectSummary], how: str = "") -> str:
-    """Return the answer if at most one subject is unbeaten; `wins` counts the subjects that it beats."""
+    """Answer if at most one subject is unbeaten; `wins` is the number of subjects that it beats."""
     others = len(scored) - 1
     if not first:  # each is worse than some other
         return f"None of {len(scored):,} subjects is the best ({_scores(scored)}{how})"
@@ -298,7 +299,7 @@ def _of_many(
 
 
 def _costs(scored: Sequence[SubjectSummary]) -> str:
-    """Compare the cost per trial of the most expensive subject with that of the cheapest."""
+    """Say how many times more the most expensive subject costs per trial than the cheapest."""
     known = [(one.cost_per_trial, one) for one in scored if one.cost_per_trial is not None]
     if len(known) < 2 or len(known) < len(scored):
         return ""
@@ -317,7 +318,7 @@ def _times(ratio: float) -> str:
 
 
 def _cost_range(dear: SubjectSummary, cheap: SubjectSummary) -> str:
-    """Return the interval of the ratio of costs, over the cases that both tried equally often."""
+    """Return the interval of the cost ratio, over the cases that both tried equally often."""
     both = [unit for unit in cheap.costs if unit in dear.costs and dear.costs[unit][0] == cheap.costs[unit][0]]
     paid = ([subject.costs[unit][1] for unit in both] for subject in (dear, cheap))
     found = ratio_interval([cheap.costs[unit][0] for unit in both], *paid) if len(both) == len(cheap.costs) else None

@@ -1,4 +1,4 @@
-"""Describe an audit: a table of cases, what is wrong with them, and the faults that no test noticed."""
+"""Describe an audit: the table of cases, their problems, and the faults that no test noticed."""
 
 from collections.abc import Iterator, Sequence
 
@@ -73,7 +73,7 @@ def describe_audit(audit: Audit) -> Report:
 
 
 def flake_interval(cases: Sequence[CaseAudit]) -> Interval | None:
-    """Return the interval of the flake rate. The unit is the case, or the grading if there is only one case."""
+    """Return the interval of the flake rate, over the cases or, for a single case, its rounds."""
     graded = [case for case in cases if case.rounds]
     if len(graded) == 1:
         return score_interval([Cell.of([failed]) for failed in _failures(graded[0])])

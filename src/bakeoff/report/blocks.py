@@ -33,7 +33,7 @@ class Mark(NamedTuple):
 
 
 def mark_of(subject: str, *, control: bool = False) -> Mark:
-    """Return the mark of a subject."""
+    """Return the colour and shape that stand for a subject."""
     first, second = hashlib.blake2b(visible(subject, _NAME).encode(errors="replace"), digest_size=2).digest()
     return Mark(COLOURS if control else first % COLOURS, second % SHAPES)
 
@@ -66,7 +66,7 @@ def pieces(phrase: Phrase) -> tuple[Words, ...]:
 
 
 def joined(phrase: Phrase) -> str:
-    """Return a phrase as plain text, with quotes as they are."""
+    """Return a phrase as plain text, without escaping its quotes."""
     return "".join(part.text if isinstance(part, Quote) else part for part in pieces(phrase))
 
 
@@ -81,7 +81,7 @@ class TextSpan:
 
 @dataclass(frozen=True, slots=True)
 class Datum:
-    """One value of a table: its text, its sort key, and what pages add to it."""
+    """One value of a table: its text, its sort key, and details that only pages show."""
 
     text: Phrase
     sort: float | str | None = None
@@ -90,7 +90,7 @@ class Datum:
     source: str | None = None  # the run folder or file of the numbers; pages link to it where it exists
     span: TextSpan | None = None
     trail: tuple[float, ...] = ()  # shares over time, oldest first, drawn as a small line
-    note: str = ""  # a tooltip, also read aloud
+    note: str = ""  # a tooltip, which screen readers read
     short: str = ""  # the text on a narrow terminal; the whole text then follows below the table
     mark: Mark | None = None  # of the subject that is named, on pages
 
@@ -103,7 +103,7 @@ Value = Datum | Quote | str | int | float | None
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table. Narrow terminals leave out columns with the highest `drop` first; those with 0 stay."""
+    """A column of a table. Narrow terminals omit columns with a high `drop` first; 0 means never."""
 
     title: str
     align: Align = "start"
@@ -180,7 +180,7 @@ class Plot:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The difference of candidate and baseline, as shares. `inner` is the narrower interval, for equivalence."""
+    """A difference of shares: candidate minus baseline. `inner` is the interval for equivalence."""
 
     label: str
     value: float | None
@@ -203,7 +203,7 @@ class ForestPlot:
 
 @dataclass(frozen=True, slots=True)
 class MatrixCell:
-    """One cell of a matrix. `sort` is its value from 0 to 1; `note` is a tooltip, also read aloud."""
+    """One cell of a matrix. `sort` is its value from 0 to 1, and `note` is its tooltip."""
 
     text: str
     sort: float | None = None
@@ -299,12 +299,12 @@ Blocks = Sequence[Block]
 
 @dataclass(frozen=True, slots=True)
 class DoorParts:
-    """The parts that a door adds to the page of its run: a verdict, and sections before and after the usual ones."""
+    """The parts that a door adds to the page of its run: a verdict, sections and a gate."""
 
     verdict: str = ""
     first: tuple[Section, ...] = ()
     after: tuple[Section, ...] = ()
-    gate: str = ""  # passed, failed or undecided; it is the badge instead of the state of the run
+    gate: str = ""  # passed, failed or undecided; replaces the state of the run in the badge
     answers: bool = False  # the page shows the answers in the cells of its matrix, and not the scores alone
 
 
@@ -318,16 +318,16 @@ class Report:
     tone: Tone = "plain"  # of the badge
     headline: Phrase = ""
     tiles: tuple[tuple[str, str, str], ...] = ()
-    decision: str = ""  # of the gate: the first line of a text, and the first sentence of a page
+    decision: str = ""  # of the gate; the first line as text, and the first sentence on a page
 
 
 def heading(*words: Words, level: int = 2) -> Heading:
-    """Return a heading that consists of texts and quotes."""
+    """Return a heading made of strings and quotes."""
     return Heading(words, level)
 
 
 def paragraph(*words: Words) -> TextBlock:
-    """Return a paragraph that consists of texts and quotes."""
+    """Return a paragraph made of strings and quotes."""
     return TextBlock(words)
 
 
@@ -418,9 +418,9 @@ def sparkline(shares: Sequence[float]) -> str:
 
 
 def frontier(points: tuple[Point, ...]) -> tuple[Point, ...]:
-    """Return the same points, and mark those that no other point beats in both y (higher) and x (lower).
+    """Return the points, with the efficient ones marked.
 
-    These are the efficient subjects: no other scored as much for less.
+    A point is efficient if no other is at least as high (y) and at least as far left (x).
     """
     # A score of 0 is never efficient, however little it costs.
     candidates = [point for point in points if point.y > 0]

@@ -2,12 +2,14 @@
 
 import json
 import re
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
 from pydantic import JsonValue
 
 from bakeoff._kernel.text import count_of, part_of
-from bakeoff.stats.intervals import Interval
+from bakeoff.record import Usage
+from bakeoff.stats.intervals import TOO_SMALL, Interval
 
 UNKNOWN = "–"
 NO_INTERVAL = "needs 2 cases"
@@ -27,7 +29,7 @@ _UNSHOWN = re.compile("[" + "".join(map(re.escape, map(chr, _SHOWN))) + "]")
 
 
 def shown(text: str) -> str:
-    """Return untrusted text of several lines in a form that is safe to show."""
+    """Return untrusted multi-line text in a form that is safe to show."""
     text = text.replace("\r\n", "\n")
     cut = len(text) - MAX_TEXT_LENGTH
     text = text[:MAX_TEXT_LENGTH]
@@ -68,6 +70,15 @@ def points_range(interval: Interval | None) -> str:
     return f"{points(interval.low)} to {points(interval.high)}" if interval else NO_INTERVAL
 
 
+def interval_notes(intervals: Iterable[Interval | None]) -> Iterator[str]:
+    """Yield how intervals were computed, or that they are rough because there are too few cases."""
+    known = [interval for interval in intervals if interval]
+    if not all(interval.promised for interval in known):
+        yield f"Intervals are rough: {TOO_SMALL}."
+    elif known:
+        yield f"Intervals: {', '.join(sorted({interval.method for interval in known}))}."
+
+
 def span(interval: Interval | None) -> str:
     """Return the interval of a score in percent, without the sign."""
     return NO_INTERVAL if interval is None else f"{100 * interval.low:.1f}–{100 * interval.high:.1f}"
@@ -101,16 +112,38 @@ def duration(seconds: float | None) -> str:
 
 
 def utc(seconds: float | None) -> datetime | None:
-    """Return a time in UTC, or None for one that is unknown or outside the calendar."""
+    """Return a time in UTC, or None if it is unknown or outside the calendar."""
     try:
         return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
     except (ValueError, OverflowError, OSError):
         return None
 
 
-def judging_note(tokens: int, usd: float | None) -> str:
-    """Say what the judges used. It was paid for, but is not part of any subject's cost."""
-    return f"judges used {count_of(tokens, 'token')} ({cost(usd)}), which are in no subject's cost"
+def known_cost(usage: Usage, *, estimated: bool = False) -> str:
+    """Return the known part of a cost; `≥` says that there are also tokens without a price."""
+    text = cost(usage.cost, estimated=estimated)
+    return text if usage.cost is None or not usage.unpriced else f"≥ {text}"
+
+
+def money(usage: Usage, *, estimated: bool = False) -> str:
+    """Return a cost in words: the known part, and the number of tokens without a price."""
+    if not usage.tokens_without_price:
+        return cost(usage.cost, estimated=estimated)
+    tokens = f"{count_of(usage.tokens_without_price, 'token')} without a price"
+    known = "an unknown amount" if usage.cost is None else f"at least {cost(usage.cost, estimated=estimated)}"
+    return f"{known} ({tokens})"
+
+
+def paid_tile(title: str, usage: Usage, *, estimated: bool = False) -> tuple[str, str, str]:
+    """Return the title, cost and tokens of a usage, for the top of a page."""
+    left = usage.tokens_without_price
+    tokens = f"{token_count(usage.tokens, estimated=estimated)} tokens" if usage.tokens else ""
+    return title, known_cost(usage, estimated=estimated), f"{tokens}, {left:,} without a price" if left else tokens
+
+
+def judging_note(usage: Usage, whose: str = "subject") -> str:
+    """Say how many tokens the judges used and what they cost, which is in the cost of no subject or suite."""
+    return f"judges used {count_of(usage.tokens, 'token')} for {money(usage)}, which is in no {whose}'s cost"
 
 
 def replay_note(replayed: int, finished: int) -> str:

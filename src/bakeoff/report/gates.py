@@ -1,7 +1,7 @@
 """Decide whether a gate passes. Every door and command asks `decide_gate`, so that there is only one rule.
 
-A gate has failed if a required number is missed or a regression is shown. It is undecided if anything is missing that
-`--allow-undecided` does not forgive. Otherwise it has passed.
+A gate fails if a required number is missed or a regression is shown. It is undecided if more is
+missing than `--allow-undecided` permits. Otherwise it passes.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -40,17 +40,17 @@ class GateState(StrEnum):
 
     @property
     def met(self) -> bool | None:
-        """Return the result as the files of `--eval-json` have it; None is undecided."""
+        """Return the result as files of `--eval-json` store it; None means undecided."""
         return {GateState.PASSED: True, GateState.FAILED: False, GateState.UNDECIDED: None}[self]
 
     @classmethod
     def of_met(cls, met: bool | None) -> Self:
-        """Return the state for such a value."""
+        """Return the state for a value of `met`."""
         return cls.UNDECIDED if met is None else cls.PASSED if met else cls.FAILED
 
     @classmethod
     def worst(cls, states: Iterable[Self]) -> Self:
-        """Return the state of several gates together: failed before undecided before passed."""
+        """Return the worst state: failed if any gate failed, else undecided if any is."""
         found = set(states)
         return next((state for state in (cls.FAILED, cls.UNDECIDED) if state in found), cls.PASSED)
 
@@ -63,7 +63,7 @@ GATE_TONES: "Mapping[GateState, Tone]" = {
 
 
 class GateDecision(NamedTuple):
-    """The result of a gate and its reason, which includes the warning of a gate that passed."""
+    """The result of a gate, and the reason. `sentence` includes the `warning` of a passed gate."""
 
     state: GateState
     sentence: str
@@ -71,7 +71,7 @@ class GateDecision(NamedTuple):
 
     @property
     def exit_code(self) -> int:
-        """Return the exit code that the state means."""
+        """Return the exit code for the state."""
         return self.state.exit_code
 
     @property
@@ -89,12 +89,12 @@ def undecided(sentence: str) -> GateDecision:
 
 
 class GateResult(FrozenModel):
-    """The result of one of a run's gates, in the form of files; `met` is None if the gate is undecided."""
+    """The result of a run's gate as files store it; `met` is None if the gate is undecided."""
 
     option: str
     met: bool | None
     sentence: str
-    warning: str = sparse_field("")  # a gate passed although this is wrong
+    warning: str = sparse_field("")  # a problem that a gate found although it passed
 
     @property
     def state(self) -> GateState:
@@ -103,17 +103,17 @@ class GateResult(FrozenModel):
 
     @property
     def word(self) -> str:
-        """Return the result in a word, in capitals unless the gate passed."""
+        """Return the state as one word, in capitals unless the gate passed."""
         return self.state.value if self.met else self.state.upper()
 
 
 def worst_last(gates: Iterable[GateResult]) -> list[GateResult]:
-    """Return the gates with those that passed first, then undecided ones, and failed ones last, to be noticed."""
+    """Sort gates: passed ones first, then undecided ones, and failed ones at the end."""
     return sorted(gates, key=lambda gate: (not gate.met, gate.met is False))
 
 
 def gates_sentence(gates: Sequence[GateResult], shards: ShardsHere | None = None) -> str:
-    """Say whether the gates passed; name those that did not, with the reason of the worst. Empty without gates."""
+    """Say which gates did not pass, and why the worst of them did not. Empty without gates."""
     if not gates:
         return ""
     *others, worst = worst_last(gates)
@@ -124,11 +124,13 @@ def gates_sentence(gates: Sequence[GateResult], shards: ShardsHere | None = None
     missed = [f"{gate.option} {gate.word}" for gate in reversed(others) if not gate.met]
     which = f"{len(missed) + 1} of {len(gates)} gates did not pass" if others else "The gate did not pass"
     also = f"; also {', '.join(missed)}" if missed else ""
-    return f"{which}{alone}: {worst.option} {worst.word}: {visible(worst.sentence, _MAX_SENTENCE)}{also}."
+    return f"{which}{alone}: {worst.option} {worst.word}: {visible(worst.sentence, _MAX_SENTENCE)}{also}.".replace(
+        "….", "…"
+    )
 
 
 def of_shard_alone(shards: ShardsHere | None) -> str:
-    """Return a remark for the gate of a single shard, which decides nothing about others; empty for a whole run."""
+    """Return a remark that a gate judged only some shards; empty for a whole run."""
     if not shards or not shards.missing:
         return ""
     return f" for shard {', '.join(map(str, shards.numbers))} of {shards.of} alone (`bakeoff merge` decides the whole)"
@@ -137,7 +139,7 @@ def of_shard_alone(shards: ShardsHere | None) -> str:
 class GateRule(NamedTuple):
     """The rule that the user set for comparisons.
 
-    With a margin, `gate="regression"` counts a comparison as decided if it rules out a larger loss, whatever the gain.
+    With a margin, `gate="regression"` also passes a comparison that rules out a larger loss.
     """
 
     gate: ComparisonGate = "regression"
@@ -153,11 +155,11 @@ class Allowance(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read `3` as a number, `0.05` and `5%` as a share. Raise ValueError otherwise."""
+        """Read `3` as a number, `0.05` and `5%` as a share. Raise ValueError otherwise, also for `1.0`: one, or all?"""
         if text.isdecimal():
             return cls(int(text))
         share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-        if not 0 <= share <= 1:
+        if not 0 <= share <= 1 or (share == 1 and not text.endswith("%")):
             raise ValueError(text)
         return cls(share, is_share=True)
 
@@ -173,7 +175,7 @@ NONE_ALLOWED = Allowance()
 
 
 class Uncompared(NamedTuple):
-    """The cases of a baseline that the candidate does not have, or has with another content."""
+    """The cases of a baseline that the candidate lacks, or has with different content."""
 
     cases: int
     named: Sequence[str]  # some of them, each with its reason
@@ -189,19 +191,19 @@ class GateEvidence:
     """The evidence that decides one gate. Parts that are left out decide nothing.
 
     Args:
-        ledgers: what was planned and what became of it, by the name of the run; the run itself has none.
+        ledgers: the ledger of each run, by name; the run itself has an empty name.
         allowed: how much may be undecided.
         option: the name of the option that allows more.
-        each: True if this much is allowed in each run, and not in all of them together.
+        each: True if `allowed` holds for each run, and not for all of them together.
         uncompared: cases of the baseline that are not compared. They are undecided, too.
-        wanted: the least value that passes; a missing value fails.
+        wanted: the lowest value that passes; a missing value fails.
         value: the measured value, from 0 to 1.
         best: the best value still possible if something is undecided; if it would pass, the gate is undecided.
         comparisons: comparisons with their rulings, all of which must pass by the `rule`.
         series: series of runs, none of which may be worse now.
-        broken: cases that fail the gate by `no-new-failures`.
+        broken: cases that fail the gate `no-new-failures`.
         refused: True if the gate cannot be decided.
-        sentence: the facts; without one, a comparison is described.
+        sentence: the facts; if empty, the comparisons are described.
     """
 
     ledgers: Mapping[str, Ledger] = field(default_factory=dict)
@@ -226,8 +228,8 @@ def decide_gate(evidence: GateEvidence) -> GateDecision:
     The strictest part of the evidence decides: a missed number or a shown regression fails the gate in any case.
     Otherwise it is undecided if more is missing than is allowed, or if a comparison is refused.
     """
-    if any(not ledger.planned for ledger in evidence.ledgers.values()):
-        return GateDecision(GateState.FAILED, "no eval was run")
+    if empty := sorted(name for name, ledger in evidence.ledgers.items() if not ledger.planned):
+        return undecided(f"{empty[0]} has no evals") if empty[0] else GateDecision(GateState.FAILED, "no eval was run")
     decisions = [_decide_comparison(*each, evidence.rule) for each in evidence.comparisons]
     state = GateState.worst(each.state for each in decisions)
     if evidence.broken or any(each.worse for each in evidence.series):
@@ -240,24 +242,25 @@ def decide_gate(evidence: GateEvidence) -> GateDecision:
     missing, forgiven = _missing(evidence)
     if missing:
         state = GateState.worst((state, GateState.UNDECIDED))
-    said = evidence.sentence or "; ".join(each.sentence for each in decisions)
+    said = evidence.sentence or "; ".join(each.sentence for each in decisions if each.state is state)
     if evidence.sentence and state is GateState.FAILED and evidence.rule.undecidable == "fail":
         said += "; undecidable counts as failed"
     warning = _warning(evidence) if state is GateState.PASSED else ""
-    return GateDecision(state, "; ".join(filter(None, (missing, said, warning, forgiven))), warning)
+    first = (said, missing) if state is GateState.FAILED else (missing, said)
+    return GateDecision(state, "; ".join(filter(None, (*first, warning, forgiven))), warning)
 
 
 def kept_decision(gates: Sequence[GateResult], ledger: Ledger) -> GateDecision:
-    """Return the decision on a recorded run: that of its gates or, without gates, one on what is missing."""
+    """Decide about a recorded run by its gates or, without gates, by what is missing."""
     if not gates:
         return decide_gate(GateEvidence(ledgers={"": ledger}))
-    if (gap := ledger.of_its_shard.gap) and all(gate.met for gate in gates):  # lost, or edited, after they were judged
+    if (gap := ledger.of_its_shard.gap) and all(gate.met for gate in gates):  # records were lost or edited since
         return undecided(f"The gates passed, but {gap}")
     return GateDecision(GateState.worst(gate.state for gate in gates), gates_sentence(gates, ledger.shards)[:-1])
 
 
 def _warning(evidence: GateEvidence) -> str:
-    """Warn if single cases, or the changed cases as a whole, are certainly worse although no regression is shown."""
+    """Warn if some cases, or all changed ones together, got worse although the gate passed."""
     known = [ruling.within for _, ruling in evidence.comparisons if ruling.within is not None]
     option = f"{evidence.option.replace('allow-undecided', 'gate')} no-new-failures"
     if broken := sorted({case for each in known for case in each.broken}):
@@ -269,8 +272,8 @@ def _warning(evidence: GateEvidence) -> str:
 
 
 def _missing(evidence: GateEvidence) -> tuple[str, str]:
-    """Return two texts, one of them empty: why too much is missing to decide, or what is missing but allowed."""
-    parts, named, counts = [], list[str](), list[tuple[int, int]]()  # missing and planned
+    """Return what is missing beyond the allowance, and what is missing within it."""
+    parts, named, counts = [], list[str](), list[tuple[int, int]]()  # (missing, planned)
     most = max((ledger.planned for ledger in evidence.ledgers.values()), default=0)
     for name, ledger in evidence.ledgers.items():
         whose = f"{name}: " if name else ""
@@ -282,7 +285,8 @@ def _missing(evidence: GateEvidence) -> tuple[str, str]:
             named += ledger.named
     if evidence.uncompared.cases:
         counts.append((evidence.uncompared.cases, evidence.uncompared.of or most or evidence.uncompared.cases))
-        parts.append(f"{evidence.uncompared.cases:,} of the baseline cannot be compared")
+        lacking = count_of(evidence.uncompared.cases, "case of the baseline", "cases of the baseline")
+        parts.append(f"{lacking} cannot be compared")
         named += evidence.uncompared.named
     if not counts:
         return "", ""
@@ -292,26 +296,24 @@ def _missing(evidence: GateEvidence) -> tuple[str, str]:
     if together and all(allowed.covers(*one) for one in counts):
         return "", words
     shown = "; ".join(visible(name, 200) for name in named[:_MAX_NAMED])
-    return f"{words}{': ' if shown else ''}{shown}{'; …' if len(named) > _MAX_NAMED else ''}", ""
+    return f"{words}{': ' if shown else ''}{shown}{'; and more' if len(named) > _MAX_NAMED else ''}", ""
 
 
 def _decide_comparison(comparison: "Comparison", ruling: "GateJudgement", rule: GateRule) -> GateDecision:
-    from bakeoff.stats.gates import GateVerdict, could_miss
+    from bakeoff.stats.gates import GateVerdict, JudgedPair, could_miss
     from bakeoff.stats.power import cases_to_pass
 
     unpaired = "" if comparison.paired else ", although the cases differ"
     if ruling.refused:
-        lost = comparison.difference is not None
-        way_out = "run `bakeoff resume` to retry the lost trials" if lost else "run it again"
-        return GateDecision(GateState.UNDECIDED, f"{ruling.sentence.removeprefix('refused: ')}; {way_out}")
+        way_out = "; run it again" if comparison.difference is None else ""
+        return GateDecision(GateState.UNDECIDED, f"{ruling.sentence.removeprefix('refused: ')}{way_out}")
     if ruling.verdict is GateVerdict.REGRESSED:
         return GateDecision(GateState.FAILED, f"a regression is shown{unpaired}")
     if ruling.verdict is not GateVerdict.UNDECIDABLE:
         shown = "equivalence" if ruling.verdict is GateVerdict.EQUIVALENT else "an improvement"
         return GateDecision(GateState.PASSED, f"{shown} is shown{unpaired}")
-    inner, margin = comparison.inner, rule.margin
-    if rule.gate == "regression" and margin is not None and inner is not None and inner.low > -margin:
-        # One-sided: only losses matter.
+    margin = rule.margin
+    if rule.gate == "regression" and margin is not None and JudgedPair(comparison, ruling).not_worse_by(margin):
         not_worse = f"not worse by more than {100 * margin:g} points{unpaired}"
         return GateDecision(GateState.PASSED, not_worse)
     if rule.undecidable == "fail":

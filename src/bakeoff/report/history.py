@@ -1,10 +1,10 @@
 """Judge a series of runs against a pinned baseline: is it worse now, since when, and how soon would a drop be found?
 
 in_order           orders runs by their start
-series_evidence    judges every subject of the baseline; `decide_gate` decides with what it returns
-judge_history      does both for the command line, as a `HistoryReport`; `describe_history` describes that as blocks
+series_evidence    judges every subject of the baseline, and returns the evidence for `decide_gate`
+judge_history      calls both for the command line; `describe_history` describes its report
 
-One test looks at the whole series with one error rate: see `stats.series.series_change`.
+A single test covers the whole series with one error rate: see `stats.series.series_change`.
 """
 
 from collections import Counter
@@ -92,7 +92,7 @@ class SubjectHistory(FrozenModel):
     change: SeriesChange
     alpha: float
     drop: float | None  # the smallest drop that further runs would find; None: no drop within 100 runs
-    delay: int | None  # so many of these are needed
+    delay: int | None  # the number of further runs that would find this drop
     finding: str
 
 
@@ -108,10 +108,9 @@ class HistoryReport(FrozenModel):
 
 
 def in_order(sources: Iterable[Source]) -> list[SeriesRun]:
-    """Return runs by their start, the oldest first.
+    """Sort runs by their start, oldest first.
 
-    Raises `UsageError` if a run has no known start, or if two have the same, because then they are one run or cannot be
-    ordered.
+    Raises `UsageError` if the start of a run is unknown, or if two runs have the same start.
     """
     found = list(sources)
     names = Counter(source.name for source in found)
@@ -148,8 +147,8 @@ def judge_history(
     Args:
         sources: the runs.
         baseline: the run to compare with, which may be one of them; the oldest by default. Older runs are left out.
-        subject: the only subject to judge; by default all of the baseline, without controls.
-        common: the evidence that holds for every gate, such as what may be undecided.
+        subject: the only subject to judge; by default, all of the baseline except controls.
+        common: evidence that all gates share, such as how much may be undecided.
     """
     runs, left_out = since_baseline(sources, baseline)
     subjects, evidence = series_evidence(runs, common or GateEvidence(), subject)
@@ -268,7 +267,7 @@ def _key(key: CaseKey, *, known: bool) -> CaseKey:
 
 
 def _name(run: SeriesRun, arm: Arm) -> str:
-    """Return the name of a ledger: that of the run, or of one subject in it."""
+    """Return the name of a ledger: the run, or one subject in the run."""
     return run.label if arm.circumstances.ledger else f"{visible(arm.spec.name, 80)} in {run.label}"
 
 
@@ -323,7 +322,7 @@ def _state(place: int, change: SeriesChange) -> RunState:
 def describe_history(report: HistoryReport, *, last: int | None = None) -> Report:
     """Describe a series: the decision of the gate, and a plot and a table of the runs of each subject.
 
-    With `last`, the table shows only the baseline and that many of the last runs, but all runs are judged.
+    `last` limits the table to the baseline and this many of the last runs; all runs are judged.
     """
     decided = report.state is not GateState.UNDECIDED
     several = len(report.subjects) > 1

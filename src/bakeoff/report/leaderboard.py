@@ -50,12 +50,12 @@ class LeaderboardEntry(FrozenModel):
     standing: Standing
     summary: SubjectSummary
     model: str | None
-    source: FileName  # the run of its numbers
+    source: FileName  # the run that the numbers come from
     path: FileName
     threshold: float | None  # None: nothing passes or fails
-    whole: bool  # it ended, and enough of its trials were scored
+    whole: bool  # the run ended, and enough of its trials were scored
     ledger: Ledger
-    passed_over: int = 0  # later runs that lack more, and so do not replace it
+    passed_over: int = 0  # later runs that are less complete, and so do not replace it
     ranked: bool = True  # False: it has no complete run, and others have one
     updated: float | None  # when its last trial began, in seconds since 1970
     history: tuple[float, ...]  # its scores on the same cases in all complete sources, oldest first
@@ -64,14 +64,14 @@ class LeaderboardEntry(FrozenModel):
 
     @property
     def rank(self) -> str:
-        """Return every rank that fits the data, such as `2–4`; a dash if it could not be compared."""
+        """Return the ranks that fit the data, such as `2–4`; a dash if there is no comparison."""
         best, worst = self.standing.best, self.standing.worst
         if self.standing.undefined:
             return UNKNOWN
         return str(best) if best == worst else f"{best}–{worst}"
 
     def is_tied_with(self, other: "LeaderboardEntry") -> bool:
-        """Tell whether both are ranked and the data do not tell them apart."""
+        """Tell whether both entries are ranked and the data cannot tell them apart."""
         if other is self or not (self.ranked and other.ranked):
             return False
         shared = not set(self.standing.groups).isdisjoint(other.standing.groups)
@@ -86,14 +86,14 @@ class Board(FrozenModel):
     origin: str = ""  # the checkout of the cases and its commit, if known
     judged_by: dict[str, str] = {}  # scorers, threshold and rule of cases; empty if they are unknown
     corrected_by: str | None = None  # the judge whose scores are corrected by labels, for every subject that is ranked
-    unequal_losses: tuple[UnequalLosses, ...] = ()  # pairs of subjects that lost shares of their trials by no chance
+    unequal_losses: tuple[UnequalLosses, ...] = ()  # pairs that lost unequal shares of trials, more than by chance
 
 
 class Leaderboard(FrozenModel):
-    """Every subject with its rank, and what was left out of the ranking and why."""
+    """Every subject with its rank, and the subjects and sources that were left out."""
 
     entries: tuple[LeaderboardEntry, ...]  # of all boards; a subject has one on each board
-    boards: tuple[Board, ...]  # that with the latest run first
+    boards: tuple[Board, ...]  # the one with the latest run first
     left_out: tuple[str, ...]  # controls, and subjects without a scored trial
     by_id_alone: bool = False  # cases were paired by id only, because the content of a source's cases is unknown
     selfchecks: int = 0  # the number of self-check runs that were left out
@@ -105,7 +105,7 @@ class Leaderboard(FrozenModel):
 
 
 class NothingToRank(UsageError):
-    """Raised if no run has a scored trial of a subject, apart from controls."""
+    """The error raised when no subject except controls has a scored trial."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ class _Candidate:
     source: Source
     summary: SubjectSummary
     cells: Cells
-    planned: frozenset[CaseKey]  # the cases that it was to be tried on
+    planned: frozenset[CaseKey]  # the cases planned for the subject
     updated: float
     model: str | None
     judged_by: Mapping[str, str]
@@ -130,9 +130,9 @@ class _Candidate:
 
     @property
     def completeness(self) -> int:
-        """Return 2 if all was run, 1 if little is missing or the rest was not needed, else 0.
+        """Return 2 if every trial was run, 1 if few are missing or the rest was not needed, else 0.
 
-        A lower level never replaces a higher one.
+        A result never replaces one with a higher number.
         """
         return 2 if not (self.summary.ledger.undecided or self.summary.not_needed) else int(self.whole)
 
@@ -212,8 +212,8 @@ def _board(latest: _Candidate, corrected_by: str | None, entries: Sequence[Leade
 def _comparable(runs: Sequence[_Candidate]) -> list[list[_Candidate]]:
     """Group runs whose scores are comparable, oldest first; the group with the latest run comes first.
 
-    Cases, scorers, thresholds, judges and rules must be the same. Where only the names of cases are known, track and
-    commit must be the same too, and the scorers are taken to be those of the only board with these cases.
+    Cases, scorers, thresholds, judges and rules must be the same. If only case ids are known, track
+    and commit must be the same, too, and scorers are inferred from other runs on these cases.
     """
     ordered = sorted(runs, key=lambda found: found.updated)
     ways: dict[frozenset[CaseKey], set[str]] = {}
@@ -232,6 +232,7 @@ def _comparable(runs: Sequence[_Candidate]) -> list[list[_Candidate]]:
         place = Origin(track=origin.track, commit=origin.commit)
         known = all(key.id in likely for key in run.planned)
         way = next(iter(ways[cases])) if len(ways.get(cases, ())) == 1 else ""
+        way = fingerprint(run.judged_by) if run.judged_by else way
         key = cases, None if known else place, way
         groups.setdefault(key, []).append(replace(run, planned=cases, cells=cells))
     return sorted(groups.values(), key=lambda group: -group[-1].updated)
@@ -248,7 +249,7 @@ def _likely_contents(runs: Iterable[_Candidate], origin: Origin) -> dict[str, Ca
 
 
 def _standings(runs: Sequence[_Candidate]) -> tuple[str | None, tuple[Standing, ...]]:
-    """Rank runs. If labels correct the scores of all of them by one judge, rank by these and name the judge."""
+    """Rank runs; if labels correct their only judge, use corrected scores and name the judge."""
     names = {name for run in runs for name in run.judgements.names}
     [judge] = names if len(names) == 1 else [""]
     found = {run.summary.subject: run.judgements for run in runs}
@@ -267,7 +268,7 @@ def _standings(runs: Sequence[_Candidate]) -> tuple[str | None, tuple[Standing, 
 
 
 def _ranked(runs: Sequence[_Candidate], board: int) -> tuple[str | None, list[LeaderboardEntry]]:
-    """Rank the subjects of runs on the same cases, oldest first. Also name the judge that labels correct, if any."""
+    """Rank the subjects of runs on the same cases, and name the judge if labels correct it."""
     histories: dict[str, list[_Candidate]] = {}
     for run in runs:
         histories.setdefault(run.summary.subject, []).append(run)
@@ -276,7 +277,7 @@ def _ranked(runs: Sequence[_Candidate], board: int) -> tuple[str | None, list[Le
     chosen = {name: [run for run in found if run.completeness == most[name]] for name, found in histories.items()}
     # Of subjects with the same score, the one that costs less comes first, then the one that takes less time.
     latest = sorted((found[-1] for found in chosen.values()), key=_price_and_time)
-    # The score of an unfinished run is that of the cases that happened to come first, so it has no rank beside others.
+    # An unfinished run is scored on whichever cases came first, so it has no rank beside others.
     complete = [found for found in latest if found.whole] or latest
     apart = [found for found in latest if not found.whole] if len(complete) < len(latest) else []
     corrected_by, ranked = _standings(complete)
@@ -318,7 +319,7 @@ def _subjects_of(source: Source) -> Iterator[_Candidate]:
             summary=summary,
             cells=cells,
             planned=own,
-            judged_by=judged_by(plan, own, keys) if source.description.content_known else {},
+            judged_by=judged_by(plan, own, keys) if source.description.content_known or plan.is_imported else {},
             judgements=judgements,
             updated=updated.get(spec.name, 0.0),
             model=model if isinstance(model, str) else None,
@@ -365,7 +366,7 @@ def describe_leaderboard(board: Leaderboard) -> Report:
 
 
 def _chapter(whole: Leaderboard, number: int) -> Iterator[Section]:
-    """Describe one board. If there are several boards, its name is in the titles."""
+    """Describe one board; if there are several boards, the titles contain its name."""
     entries, board = whole.on_board(number), whole.boards[number - 1]
     plots = tradeoff_plots((entry.summary, entry.cost_interval, entry.time_interval) for entry in entries)
     unequal = what_was_lost_unequally(board.unequal_losses)
@@ -505,7 +506,7 @@ def _notes(entries: Sequence[LeaderboardEntry]) -> Iterator[Phrase]:
 
 
 def unfinished_notes(entries: Sequence[LeaderboardEntry]) -> Iterator[Phrase]:
-    """Report, for each subject without a complete run, how much of its run counts."""
+    """Yield a note for each subject without a complete run: how much of its run counts."""
     for entry in entries:
         if entry.passed_over:
             runs = count_of(entry.passed_over, "later run lacks", "later runs lack")

@@ -1,4 +1,4 @@
-"""Write files that others read: either completely or not at all."""
+"""Write output files: either completely or not at all."""
 
 import os
 import shutil
@@ -15,7 +15,7 @@ from bakeoff.errors import BakeoffError, UsageError
 
 @contextmanager
 def replace_file(target: Path, mode: int = PUBLIC, error: type[BakeoffError] = UsageError) -> Iterator[Path]:
-    """Yield a temporary file that replaces the target at the end; without fsync, as reports can be remade.
+    """Yield a temporary file that replaces the target at the end, without fsync.
 
     Nothing is left behind if the body raises. `error` is raised if the target cannot be written.
     """
@@ -48,7 +48,7 @@ def replace_text(target: Path, mode: int = PUBLIC) -> Iterator[TextIO]:
 
 
 def refuse_unwritable(option: str, target: Path) -> None:
-    """Raise a `UsageError` before anything is paid for if the target of an option cannot be written."""
+    """Raise a `UsageError` if an option's target is not writable. Call this before a run."""
     if target.is_dir():
         raise UsageError(f"{option} {target} is a folder: name a file")
     if is_stream(target) and os.access(target, os.W_OK):

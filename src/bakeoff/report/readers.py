@@ -62,8 +62,8 @@ class Circumstances(FrozenModel):
     def ledger_of(self, plan: Plan, counted: Ledger) -> Ledger:
         """Return the ledger that the run recorded, or the one counted from its records.
 
-        It is marked as incomplete for a pytest session that was killed, whose plan does not tell what it would have
-        run, and for a journal with an unreadable line, which may have held another result.
+        It is marked as incomplete for a killed pytest session, whose remaining evals are unknown,
+        for a journal with unreadable lines, which may be results, and for one without a plan.
         """
         found = self.ledger or counted
         if plan.sparse and not (self.ledger or self.ended):
@@ -76,14 +76,14 @@ class Circumstances(FrozenModel):
         return found
 
     def state_of(self, plan: Plan, summary: Summary) -> Outcome | Literal["undecided"]:
-        """Return the verdict on a whole run: that of its gates, or of its trials. A run with gaps never passes."""
+        """Return the verdict on a run by its gates or trials. A run with gaps never passes."""
         decision = kept_decision(self.gates, self.ledger_of(plan, summary.ledger))
         if self.gates:
             return decision.state.value
         return "incomplete" if not decision.passed and summary.outcome in ("passed", "recorded") else summary.outcome
 
     def sentence_of(self, plan: Plan, summary: Summary) -> str:
-        """Return the sentence about the gates of a run, or else one that names what is missing."""
+        """Describe the decision of the gates or, without gates, what is missing."""
         ledger = self.ledger_of(plan, summary.ledger)
         if self.gates:
             return f"{kept_decision(self.gates, ledger).sentence}."
@@ -94,17 +94,17 @@ _NOTHING_KNOWN = Circumstances()
 
 
 class Reader(Protocol):
-    """Read one kind of file or folder. Error messages list it as `what`."""
+    """A reader of one kind of file or folder."""
 
     @property
     def what(self) -> str:
-        """Return a name of the kind of file, such as "a run folder", to complete "can be read: …"."""
+        """Return the kind of file for error messages, such as "a run folder"."""
 
     def recognises(self, path: Path) -> bool:
         """Tell whether a path is of this kind, by its name or first bytes.
 
-        It is also called for paths of other kinds, and for paths that do not exist. A damaged file of this kind is
-        recognised, so that reading it can report the damage.
+        The path may be of another kind or may not exist. A damaged file of this kind is recognised,
+        so that reading it can report the damage.
         """
 
     def describe(self, path: Path) -> Description:
@@ -161,7 +161,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class RecordsInMemory:
-    """Read records that were computed rather than stored, such as those of one subject of a run.
+    """A reader of records that were computed rather than stored, such as those of one subject.
 
     `records` is called for each reading. The path of the source is used only as a name.
     """
@@ -185,7 +185,7 @@ class RecordsInMemory:
 
 
 def _checked(path: Path, plan: Plan, records: Iterator[Record]) -> Iterator[Record]:
-    """Check the records of a foreign reader: each must be of a trial in the plan, and none may occur twice."""
+    """Check the records of a foreign reader: at most one for each trial, and only planned trials."""
     seen: set[int] = set()
     for record in records:
         name = f"round {record.round + 1} of case {record.case!r:.100} with subject {record.subject!r:.100}"
@@ -202,7 +202,7 @@ def _checked(path: Path, plan: Plan, records: Iterator[Record]) -> Iterator[Reco
 
 @contextmanager
 def _sentences(path: Path) -> Iterator[None]:
-    """Turn the problems of a file into an error message."""
+    """Turn any error of reading a file into an error message."""
     try:
         yield
     except OSError as error:
@@ -219,7 +219,7 @@ def reason_of(error: Exception) -> str:
 
 
 class RunFolderReader:
-    """Read a run folder. Later records of a trial replace earlier ones."""
+    """The reader of run folders. Later records of a trial replace earlier ones."""
 
     what = "a run folder (plan.json and journal.jsonl)"
 
@@ -239,7 +239,7 @@ class RunFolderReader:
 
 
 class JournalReader:
-    """Read a journal. Without the plan beside it, cases are known by their ids only."""
+    """The reader of journals. Without the plan beside it, cases are known by their ids only."""
 
     what = "a journal (.jsonl as bakeoff writes it)"
 
@@ -296,7 +296,7 @@ class InstalledReader:
         return str(getattr(self._reader, "what", f"whatever reader {self._point.name!r} knows"))
 
     def recognises(self, path: Path) -> bool:
-        """Ask the reader. If it fails, keep the error in `problem` and return False."""
+        """Ask the installed reader. If it fails, keep the error in `problem` and return False."""
         try:
             return self._reader is not None and bool(self._reader.recognises(path))
         except (OSError, *_BREAKS) as error:
@@ -319,9 +319,9 @@ class InstalledReader:
 
 
 def known_readers() -> tuple[Reader, ...]:
-    """Return all readers in the order in which they are asked: ours, those of packages, and that of foreign logs.
+    """Return all readers in the order in which they are tried: ours, installed ones, foreign logs.
 
-    Readers of packages are not imported yet. The variable BAKEOFF_NO_PLUGINS leaves out those of packages.
+    Installed readers are not imported yet; the variable BAKEOFF_NO_PLUGINS leaves them out.
     """
     points = () if os.environ.get("BAKEOFF_NO_PLUGINS") else entry_points(group=GROUP)
     installed = map(InstalledReader, sorted(points, key=lambda point: point.name))
@@ -359,7 +359,7 @@ def find_source(results: Path, name: str, readers: tuple[Reader, ...] | None = N
 
 
 def is_log(path: Path) -> bool:
-    """Tell whether a path is a file, or a folder that is not a run, such as that of another tool."""
+    """Tell whether a path is a file, or a folder that is not a run, such as one of another tool."""
     return path.is_file() or (path.is_dir() and not (path / "plan.json").is_file())
 
 
@@ -380,7 +380,7 @@ def _circumstances(entries: Iterator[Entry]) -> Circumstances:
 
 
 def circumstances_at(last: Entry | None) -> Circumstances:
-    """Return the conditions in the last entry of a journal: whether its process ended, and the gates that it judged."""
+    """Return the conditions in a journal's last entry: whether the run ended, and its gates."""
     if not isinstance(last, JournalMark) or last.kind != "end":
         return Circumstances(ended=False)
     try:

@@ -21,7 +21,7 @@ _VARYING = (
 
 
 def why(record: Record) -> str:
-    """Return the failure of a trial, or else the reasons of scores below 1, followed by those of missing scores."""
+    """Return the failure of a trial, or else the reasons for low and for missing scores."""
     if record.failure:
         return shorten(f"{record.failure.type}: {record.failure.message}", _MAX_TEXT_LENGTH)
     told = [f"{one.name}: {one.reason}" if one.reason else f"{one.name} {one.value:.2f}" for one in _low(record)]
@@ -30,7 +30,7 @@ def why(record: Record) -> str:
 
 
 def failure_class(record: Record) -> str:
-    """Return the failure class from a scorer; else the type of the error, or the scorers with a score below 1."""
+    """Return the failure class from a scorer, or else the error type or the failing scorers."""
     named = (score.metadata.get("failure_class") for score in record.scores)
     if called := next((name for name in named if isinstance(name, str) and name), None):
         return visible(called, 80)

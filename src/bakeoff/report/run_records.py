@@ -1,4 +1,4 @@
-"""Collect records while they stream by, without holding them in memory, and return them in the order of their plan."""
+"""Collect records in a file while they are read, and return them in the order of their plan."""
 
 import tempfile
 from array import array
@@ -16,7 +16,7 @@ _VERDICTS = tuple(Verdict)
 
 
 class RunRecords:
-    """Spill records to a private temporary file, and remember the place and the verdict of each in 16 bytes."""
+    """Records in a private temporary file. Memory holds 16 bytes for each: place and verdict."""
 
     def __init__(self, plan: Plan, records: Iterable[Record]) -> None:
         self.plan = plan

@@ -30,7 +30,17 @@ from bakeoff.report.compare.within_run import (
     treatment_effects,
     treatment_section,
 )
-from bakeoff.report.formatting import UNKNOWN, judging_note, percent, replay_note, sentence, span, token_count
+from bakeoff.report.formatting import (
+    UNKNOWN,
+    interval_notes,
+    judging_note,
+    money,
+    percent,
+    replay_note,
+    sentence,
+    span,
+    token_count,
+)
 from bakeoff.report.judges.calibration import Judgements
 from bakeoff.report.readers import Source
 from bakeoff.report.reasons import why
@@ -109,7 +119,7 @@ def summary_table(summary: Summary) -> Table:
 
 
 def _pass_k_columns(rounds: int) -> tuple[Column, ...]:
-    """Return columns for the page only: text has these numbers with their intervals below the table."""
+    """Return the pass@k columns, for pages only: text shows these numbers below the table."""
     meanings = {f"pass@{rounds}": f"one of {rounds:,} rounds passes", f"pass^{rounds}": f"all {rounds:,} rounds pass"}
     return tuple(Column(name, align="end", help=meaning, page_only=True) for name, meaning in meanings.items())
 
@@ -164,13 +174,18 @@ def _notes(summary: Summary) -> Iterator[str]:
     if summary.recorded:
         recorded = part_of(summary.recorded, summary.finished, "trial", "was/were")
         yield f"{recorded} answered live and recorded for replays."
+    yield from _money_notes(summary)
+
+
+def _money_notes(summary: Summary) -> Iterator[str]:
+    for one in [one for one in summary.subjects if one.spent.tokens_without_price][:_MAX_NAMED]:
+        yield f"{visible(one.subject, 200)} cost {money(one.spent, estimated=bool(one.estimated))}."
     if summary.judging != NO_USAGE:
-        yield sentence(judging_note(summary.judging.tokens, summary.judging.cost))
+        yield sentence(judging_note(summary.judging))
 
 
 def _interval_notes(summary: Summary) -> Iterator[str]:
-    if methods := sorted({one.interval.method for one in summary.subjects if one.interval}):
-        yield f"Interval: {'; '.join(methods)}."
+    yield from interval_notes(one.interval for one in summary.subjects)
     if summary.until_decided:
         yield STOPPED_NOTE
 

@@ -19,11 +19,11 @@ from bakeoff.report.blocks import (
     frontier,
     mark_of,
 )
-from bakeoff.report.formatting import UNKNOWN, cost, duration, percent, points, span
+from bakeoff.report.formatting import UNKNOWN, duration, known_cost, percent, points, span
 from bakeoff.report.summary import SubjectSummary
 from bakeoff.stats.intervals import TOO_SMALL, Interval
 
-BOUND_NOTE = "* was given the hidden answers on purpose."
+BOUND_NOTE = "* control that submits the expected answers."
 _NAME = 200
 
 SCORE_COLUMNS = (
@@ -57,7 +57,7 @@ def score_cells(summary: SubjectSummary, threshold: float | None) -> tuple[Value
         interval_datum(summary.score, summary.interval),
         Datum(f"{passed}/{summary.judged:,}", sort=summary.passed),
         losses(summary),
-        Datum(cost(summary.spent.cost, estimated=bool(summary.estimated)), sort=summary.spent.cost),
+        Datum(known_cost(summary.spent, estimated=bool(summary.estimated)), sort=summary.spent.cost),
         Datum(duration(summary.seconds), sort=summary.seconds),
     )
 
@@ -125,7 +125,7 @@ def losses(summary: SubjectSummary) -> Datum:
 
 
 def score_plots(priced: tuple[Point, ...], timed: tuple[Point, ...], left_out: Sequence[str] = ()) -> Section | None:
-    """Plot scores against cost and time, each with its frontier. The lead names controls that are left out."""
+    """Plot scores against cost and time with their frontiers; name the controls left out."""
     score = Axis("score", "percent")
     plots = (
         Plot("Score and cost", Axis("cost of a trial", "usd"), score, frontier(priced)),

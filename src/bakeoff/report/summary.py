@@ -1,4 +1,4 @@
-"""Compute the numbers of a run in one pass. Memory depends on cases × subjects, and on graded rounds."""
+"""Compute the numbers of a run in one pass. Memory grows with cases × subjects."""
 
 from array import array
 from collections import Counter
@@ -10,7 +10,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.model import FrozenModel, sparse_field
 from bakeoff._kernel.text import visible
 from bakeoff.plan import CLUSTER_TAG, CONTROLS, PassRule, Plan, SubjectSpec
 from bakeoff.record import BROKEN, NO_USAGE, OPENED, Answers, Failure, ProvenTests, Record, TestShares, UnitTests, Usage
@@ -23,7 +23,7 @@ from bakeoff.stats.intervals import amount_interval, score_interval
 from bakeoff.stats.rounds import PassK as PassK
 from bakeoff.stats.rounds import pass_at_k, pass_hat_k
 from bakeoff.stats.sequential import PairDecision, PairDecisions, SequentialDecision
-from bakeoff.storage.ledger import Ledger, Missing, ShardsHere, missing_kind
+from bakeoff.storage.ledger import Ledger, Missing, ShardsHere, missing_kind, scorers_heard, silent_scorers
 from bakeoff.verdict import LOST, CaseVerdict, Round, Verdict, case_values, case_verdict
 
 MAX_ROUNDS = 100
@@ -60,16 +60,16 @@ def error_line(failure: Failure) -> str:
 
 
 def is_control(spec: SubjectSpec, *, bound: bool) -> bool:
-    """Tell whether a subject is a control, which tests the cases; `bound` means that it was given their hidden parts.
+    """Tell whether a subject is a control; `bound` means that it was given the cases' hidden parts.
 
-    A subject imported from one of our files has the kind that it had in the run among its options.
+    The options of a subject imported from one of our files hold its original kind.
     """
     file = spec.options.get("bakeoff") if spec.kind == "recorded" else None
     return bound or (file.get("kind") if isinstance(file, dict) else spec.kind) in CONTROLS
 
 
 def losses_of(subjects: "Iterable[SubjectSummary]") -> dict[str, Losses]:
-    """Return the numbers of each subject's finished trials, and of those lost in ways that it might have caused.
+    """Count the finished trials of each subject, and those lost to infrastructure or graders.
 
     Controls are left out, because they are not compared.
     """
@@ -118,6 +118,7 @@ class SubjectSummary(FrozenModel):
     same_error: str | None = None  # the error of the subject that ended every finished trial
     not_needed: int = 0  # trials that were not run because every comparison of the subject was decided
     lost_by: dict[Missing, int] = {}  # lost trials by what kept them from a result
+    silent: dict[str, int] = sparse_field({})  # scorers that gave no number for any trial, with their trials
     shards: ShardsHere | None = None  # the shards of a plan that are present; None: it was not split
     pass_at_k: PassK | None = None  # one of all rounds passes; over the cases of which no round was lost
     pass_hat_k: PassK | None = None  # all rounds pass
@@ -145,6 +146,7 @@ class SubjectSummary(FrozenModel):
             recorded=count(Verdict.RECORDED, 0),
             missing=self.lost_by | ({"not run": self.missing} if self.missing else {}),
             not_needed=self.not_needed,
+            silent=self.silent,
             named=tuple(f"{self.subject}: {one.reason}" for one in self.losses),
             shards=self.shards,
         )
@@ -176,7 +178,7 @@ def _amount_interval(amounts: AmountsByUnit) -> Interval | None:
 
 
 class Comparisons(FrozenModel):
-    """The comparisons of a run that ends when they are decided, and what the decisions saved."""
+    """The comparisons of a run that ends when they are decided, and the trials and cost saved."""
 
     alpha: float  # the chance that any pair is decided wrongly, at most
     margin: float | None
@@ -302,7 +304,7 @@ class Summary(FrozenModel):
 
 
 class CaseVerdicts:
-    """Collect rounds by subject and case, and derive the verdict and the score of each case.
+    """The rounds of each case and subject, and the verdicts and scores derived from them.
 
     If a case has no rule of its own, every round must pass. With `ruled_only`, such cases are not collected: their
     trials are judged one by one.
@@ -332,7 +334,7 @@ class CaseVerdicts:
         return case_verdict(rule, rounds, self._planned) if rule else CaseVerdict(None)
 
     def of_subject(self, subject: str) -> Iterator[tuple[str, Verdict | None, list[float]]]:
-        """Yield the cases of a subject with collected rounds: the verdict, and the numbers behind the score."""
+        """Yield each collected case of a subject with its verdict and the values of its score."""
         for (name, case), rounds in self._rounds.items():
             if name == subject and (rule := self._rules.get(case, self._default)):
                 yield case, self.of(subject, case).verdict, case_values(rule, rounds)
@@ -365,6 +367,7 @@ class _Tally:
         self.answers: Counter[Answers] = Counter()
         self.losses: Counter[tuple[Verdict, str]] = Counter()
         self.lost_by: Counter[Missing] = Counter()
+        self.heard: Counter[tuple[str, bool]] = Counter()  # scorers, by whether they gave a number
         self.errors: dict[str, str] = {}  # of the subject, by what they have in common; at most two
         self.with_errors = 0
         self.watched = self.opened = self.estimated = 0
@@ -393,7 +396,7 @@ class _Tally:
         return next(iter(self.errors.values())) if every else None
 
     def add(self, record: Record, place: int, *, alone: bool) -> None:
-        """Count a trial. If `alone`, it is judged on its own, and not with the other rounds of its case."""
+        """Count a trial. If `alone`, judge it separately from the other rounds of its case."""
         verdict, value = record.verdict, record.value
         self.verdicts[verdict] += 1
         if (kind := missing_kind(record)) is not None:
@@ -418,6 +421,7 @@ class _Tally:
         scored = value is not None and verdict.counts
         if verdict.counts:
             self._add_tests(record, place)
+            self.heard.update(scorers_heard(record.scores))
         if scored:
             self.scored += 1
             self.seconds += record.seconds
@@ -426,7 +430,7 @@ class _Tally:
             if 0 <= record.round < len(self.rounds):
                 self.rounds[record.round][0] += value or 0.0
                 self.rounds[record.round][1] += 1
-        if alone:
+        if alone and not record.unjudged:
             self.judged[verdict] += 1
             if scored and value is not None:
                 self._add_score(place, value)
@@ -448,7 +452,7 @@ def _add_amount(amounts: dict[int, tuple[int, float]], place: int, value: float 
 
 
 class RunTally:
-    """Count records one by one, and summarise them at any time.
+    """A running count of records, which can be summarised at any time.
 
     Add each trial's latest record once, in any order.
     """
@@ -558,6 +562,7 @@ class RunTally:
             hidden_difference=tally.tests and tally.tests.difference,
             by_round=tuple(total / count if count else None for total, count in tally.rounds),
             losses=losses,
+            silent=silent_scorers(tally.heard),
             not_needed=planned - tally.verdicts.total() if settled else 0,
             shards=_shards_of(self._plan),
             pass_at_k=pass_at_k(passes, rounds) if passes else None,
@@ -578,7 +583,7 @@ class RunTally:
 
 
 def _shards_of(plan: Plan) -> ShardsHere | None:
-    """Return the shards of a plan that are present, or None if it was not split. Shards without cases are present."""
+    """Return the present shards of a plan, also those without cases; None if it was not split."""
     if (shard := plan.shard) is None:
         return None
     empty = range(len(shard.numbers_with_cases) + 1, shard.of + 1)

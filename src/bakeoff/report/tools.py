@@ -74,7 +74,7 @@ def lint_blocks(report: LintReport, *, notes: bool = True) -> Iterator[Block]:
 
 
 def _what(finding: LintFinding) -> Words:
-    """Return the text of a finding. The reason why a server cannot be used is not shortened like a quote."""
+    """Return the text of a finding; cut it less if it says why a server cannot be used."""
     whole = finding.rule == "server-unusable"
     return visible(" ".join(finding.what.split()), _MAX_REASON_LENGTH) if whole else Quote(finding.what)
 
@@ -86,13 +86,13 @@ _WHOLE_TEXT = 1_000_000  # lines around a change that are shown
 
 
 def fails(found: Sequence[ToolChange], on: str) -> bool:
-    """Return True if a change is at least as serious as `on`: breaking, risky, cosmetic, or never."""
+    """Tell whether a change is at least as serious as `on`: breaking, risky, cosmetic or never."""
     serious = CHANGE_LEVELS[: CHANGE_LEVELS.index(on) + 1] if on in CHANGE_LEVELS else ()
     return any(change.level in serious for change in found)
 
 
 def change_blocks(found: Sequence[ToolChange]) -> Iterator[Block]:
-    """Describe changes: a table, the words of changed descriptions, and the counts."""
+    """Describe changes: a table, the diffs of changed descriptions, and the counts."""
     yield from listed_changes(found)
     counts = Counter(change.level for change in found)
     listed = ", ".join(f"{counts[level]} {level}" for level in CHANGE_LEVELS)
@@ -101,7 +101,7 @@ def change_blocks(found: Sequence[ToolChange]) -> Iterator[Block]:
 
 
 def listed_changes(found: Sequence[ToolChange]) -> Iterator[Block]:
-    """Describe changes by a table and by the words of changed descriptions; nothing if there are no changes."""
+    """Describe changes: a table and the diffs of changed descriptions; nothing without changes."""
     if not found:
         return
     # A row for each change, and one row for a change that many places have alike.

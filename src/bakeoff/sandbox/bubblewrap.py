@@ -1,4 +1,4 @@
-"""Run commands with bubblewrap: without a network, and with only a read-only view of the system."""
+"""Run commands with bubblewrap, without network and with a read-only view of the system."""
 
 import os
 import re
@@ -34,13 +34,13 @@ ETC = (
     *("ld.so.conf", "ld.so.conf.d", "localtime", "mime.types", "nsswitch.conf", "pki", "protocols", "resolv.conf"),
     *("services", "ssl", "timezone"),
 )
-# The shell exits with 127 for a missing program, bwrap alone with 1.
+# For a missing program, the shell exits with 127, but bwrap alone with 1.
 AS_A_SHELL_WOULD = ("/bin/sh", "-c", 'exec "$@"', "sh")
 
 
 @dataclass(frozen=True, slots=True)
 class BubblewrapSandbox:
-    """Runs commands in namespaces of their own, at fixed paths, so that trials are the same on every machine."""
+    """Runs commands in new namespaces, with the same paths on every machine."""
 
     program: str
     hidden: tuple[Path, ...] = ()
@@ -50,12 +50,12 @@ class BubblewrapSandbox:
         return "bwrap"
 
     async def run(self, command: Command) -> CommandResult:
-        """Run a command, and return how it ended. Raise `InfraError` if bubblewrap did not start it."""
+        """Run a command and return its result. Raise `InfraError` if bubblewrap fails."""
         with one_command_at_a_time(command.place):
             return judged(await supervise(self.order(command), command))
 
     def order(self, command: Command) -> Order:
-        """Return the order for the supervisor: bubblewrap with its options, around the command."""
+        """Return the order for the supervisor: the command, wrapped by bubblewrap."""
         place = command.place
         check_shown(command)
         shown, links = visible_roots([*toolchain(), *command.readable, *command.shared])
@@ -67,15 +67,15 @@ class BubblewrapSandbox:
                 private_scratch=False,
             )
             if not any(step["kind"] == "cover" for step in mounts):
-                mounts = None  # everything can be reached already, and a container may not permit mounts
+                mounts = None  # not needed, and a container may not permit mounts
         argv = (self.program, *self.options(command, shown, links), "--", *AS_A_SHELL_WOULD, *command.argv)
         return make_order(command, argv=argv, env=environment(INSIDE, command), cwd="/", mounts=mounts)
 
     def options(self, command: Command, shown: list[Path], links: Mapping[Path, str]) -> Iterator[str]:
-        """Yield the options of bubblewrap. Later mounts cover what earlier ones show."""
+        """Yield the options of bubblewrap. Later mounts cover earlier ones."""
         place = command.place
         yield from ("--unshare-user", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try")
-        if not kernel_means().own_ipc:  # else the supervisor makes one, whose contents it can count
+        if not kernel_means().own_ipc:  # else the supervisor makes one, to count its contents
             yield "--unshare-ipc"
         if not command.network:
             yield "--unshare-net"
@@ -92,7 +92,7 @@ class BubblewrapSandbox:
         for path in changeable(command):
             yield from ("--bind", str(path.resolve()), str(path.resolve()))
         yield from hidden_options([*shown, *map(Path, SYSTEM), Path("/etc")], self.hidden)
-        # Both are in memory: if they were writable, a command could fill it beyond any limit.
+        # Both are in memory. If they were writable, commands could fill the memory.
         yield from ("--remount-ro", "/dev", "--remount-ro", "/")
         if can_filter():
             yield from ("--seccomp", FILTER_WORD)
@@ -100,15 +100,15 @@ class BubblewrapSandbox:
 
 
 def shown_options(place: Place, shown: list[Path], links: Mapping[Path, str]) -> Iterator[str]:
-    """Yield the options that show host paths read-only, at the paths that they have on the host.
+    """Yield the options that show host paths read-only, at their original paths.
 
     Args:
-        place: The place of the command, whose /tmp may have links of an earlier command.
-        shown: Real paths, none of them below another one.
-        links: Links that lead to them, with their targets; they are made again.
+        place: The place of the command. Its /tmp may have links left by an earlier command.
+        shown: Real paths, none of which is inside another.
+        links: Links to these paths, with their targets, which are made again.
     """
-    # Folders of /tmp that hold paths, such as an environment that was made there, are made in memory: so they leave no
-    # links in the place, where the next command could not make them again.
+    # Parent folders in /tmp, such as that of a virtual environment, are made in memory, so that no
+    # links stay in the place, where the next command could not make them again.
     below = [path for path in (*shown, *links) if INSIDE.tmp in path.parents]
     in_scratch = sorted({INSIDE.tmp / path.relative_to(INSIDE.tmp).parts[0] for path in below}.difference(below))
     for path in in_scratch:
@@ -116,7 +116,7 @@ def shown_options(place: Place, shown: list[Path], links: Mapping[Path, str]) ->
     for path in shown:
         yield from ("--ro-bind", str(path), str(path))
     for path, target in links.items():
-        left = place.tmp / path.name  # by an earlier command of the place: then it cannot be made again
+        left = place.tmp / path.name  # a link left by an earlier command cannot be made again
         if path.parent != INSIDE.tmp or not left.is_symlink() or str(left.readlink()) != target:
             yield from ("--symlink", target, str(path))
     for path in in_scratch:
@@ -124,7 +124,7 @@ def shown_options(place: Place, shown: list[Path], links: Mapping[Path, str]) ->
 
 
 def system_options() -> Iterator[str]:
-    """Yield the options that show the system read-only: its programs and libraries, and a few files of /etc."""
+    """Yield the options that show the system read-only: programs, libraries, some of /etc."""
     for name in SYSTEM:
         path = Path(name)
         if path.is_symlink():
@@ -138,8 +138,8 @@ def system_options() -> Iterator[str]:
 
 
 def hidden_options(roots: list[Path], hidden: Iterable[Path]) -> Iterator[str]:
-    """Yield the options that cover hidden paths below the roots, and every installed copy of this package."""
-    for path in outermost((*our_packages(roots), *hidden)):  # a hidden path cannot be covered again
+    """Yield the options that hide paths below the roots, and all copies of this package."""
+    for path in outermost((*our_packages(roots), *hidden)):  # a hidden path cannot be covered twice
         if not _is_below(path, roots):
             continue
         if path.is_dir():
@@ -149,9 +149,9 @@ def hidden_options(roots: list[Path], hidden: Iterable[Path]) -> Iterator[str]:
 
 
 def visible_roots(paths: Iterable[Path]) -> tuple[list[Path], dict[Path, str]]:
-    """Return the real paths to show in addition to the system, and the links that lead to them.
+    """Return the real paths to show in addition to the system, and the links to them.
 
-    Links are created anew, not bound: a link in HOME may lead to a folder full of other things.
+    Links are made again, not mounted, because a link in HOME may lead to private folders.
     """
     links: dict[Path, str] = {}
     found = [path for given in paths if (path := follow(given, links)).exists()]
@@ -168,7 +168,7 @@ def shows(path: Path, readable: Iterable[Path]) -> bool:
 
 
 def outermost(paths: Iterable[Path]) -> list[Path]:
-    """Return the paths that lie below none of the others, shallow ones first."""
+    """Return the paths that are not inside another one, shallow paths first."""
     kept: list[Path] = []
     for path in sorted(set(paths), key=lambda path: (len(path.parts), path)):
         if not _is_below(path, kept):
@@ -181,7 +181,7 @@ def _is_below(path: Path, roots: Iterable[Path]) -> bool:
 
 
 def judged(finished: CommandEnd) -> CommandResult:
-    """Return the result. Raise InfraError if bubblewrap reported no exit code: then the command was not started."""
+    """Return the result. Raise InfraError if the command never started."""
     completed = finished.completed
     if completed.stop == "exited" and '"exit-code"' not in finished.status:
         told = completed.stderr.decode(errors="replace").strip() or f"it ended with exit code {completed.exit_code}"
@@ -190,14 +190,14 @@ def judged(finished: CommandEnd) -> CommandResult:
 
 
 def signals_as_negative(completed: CommandResult) -> CommandResult:
-    """Return the result with a negative exit code for a signal, as `subprocess` does. Shells report 128 plus it."""
+    """Return the result with a negative exit code for signals, instead of a shell's 128 + n."""
     if not 128 < completed.exit_code <= 128 + 64:
         return completed
     return replace(completed, exit_code=128 - completed.exit_code)
 
 
 def find_bubblewrap() -> tuple[BubblewrapSandbox | None, str]:
-    """Return the sandbox, None if it does not work here, and a sentence about it."""
+    """Return the sandbox (None if it does not work here) and a sentence about it."""
     program = shutil.which("bwrap")
     if program is None:
         return None, "bubblewrap is not installed"
@@ -212,10 +212,10 @@ def find_bubblewrap() -> tuple[BubblewrapSandbox | None, str]:
     return None, f"{program} is there but does not work: {why}"
 
 
-# The figures of the machine in /proc are hidden from graded commands, so that two runs cannot communicate by them. The
-# files that programs need to know its size are replaced by others that say the same in every run.
+# Graded commands do not see live figures in /proc, by which two runs could communicate.
+# Files that programs need are replaced by fixed ones.
 PROC = Path("/proc")
-# What does not change while the machine runs, or is a command's own.
+# Files that never change, or that belong to a single command.
 KEPT = {
     *("acpi", "asound", "bus", "cmdline", "config.gz", "consoles", "crypto", "devices", "dma", "driver"),
     *("execdomains", "filesystems", "iomem", "ioports", "kallsyms", "misc", "modules", "mounts", "mtrr", "net"),
@@ -227,7 +227,7 @@ _EMPTY = "empty"
 
 @cache
 def fixed_figures() -> dict[str, str]:
-    """Return the texts that replace live figures in /proc: those of a machine of this size that has just begun."""
+    """Return fixed texts to replace live figures in /proc, as on a freshly started machine."""
     total = re.search(r"^MemTotal:.*$", (PROC / "meminfo").read_text(), re.MULTILINE)
     size = total[0].partition(":")[2] if total else " 0 kB"
     memory = [f"{name}:{size}" for name in ("MemTotal", "MemFree", "MemAvailable")]
@@ -245,14 +245,14 @@ def fixed_figures() -> dict[str, str]:
 
 @cache
 def live_figures() -> list[Path]:
-    """Return the files and folders of /proc that everybody may read and that describe several processes."""
+    """Return the world-readable files of /proc that show other processes."""
     top = [path for path in PROC.iterdir() if path.name not in KEPT and not path.name.isdigit()]
     deeper = [PROC / name for name in _DEEPER]
     return [path for path in (*top, *deeper) if path.exists() and path.stat().st_mode & stat.S_IROTH]
 
 
 def hidden_figures(place: Place) -> Iterator[tuple[Path, Path]]:
-    """Yield each replacement and the path in /proc that it covers. Write them beside the folders of the place."""
+    """Write replacements for files in /proc, and yield each with the path that it covers."""
     shown = place.home.parent
     (shown / _EMPTY).mkdir(mode=0o755, exist_ok=True)
     for name, text in fixed_figures().items():

@@ -1,7 +1,7 @@
-"""Confine a program that the user named: an MCP server, or a command of `bakeoff eval`.
+"""Confine a program that the user chose: an MCP server, or a command of `bakeoff eval`.
 
-Such a program sees the system, its own installation, its working folder, and the paths that its settings name. It can
-change only the paths of `writable`. Its HOME and its temporary folder are new. Files that usually hold keys are hidden.
+The program sees the system, its installation, its working folder and the paths in its settings. It
+can write only to the `writable` paths. HOME and TMPDIR are new. Files with keys are hidden.
 """
 
 import fcntl
@@ -35,7 +35,7 @@ LIMITS = Limits(memory_mb=8192, processes=1024, disk_mb=20_480)
 WAY_OUT = "give it `readable` or `writable` folders, or choose `sandbox: none` if you trust it"
 PRIVATE_CERTIFICATES = Path("/etc/ssl/private")
 LocalSandbox: TypeAlias = BubblewrapSandbox | ProcessSandbox
-# What downloads need. Addresses with a password in them are not passed on.
+# Variables for downloads. Addresses with passwords are not passed on.
 _NETWORK = (
     *("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "NPM_CONFIG_REGISTRY"),
     *("npm_config_registry", "PIP_INDEX_URL", "UV_INDEX_URL", "UV_DEFAULT_INDEX"),
@@ -51,7 +51,7 @@ _KEYS = (
 )
 _OF_THE_KERNEL = (Path("/proc"), Path("/sys"), Path("/dev"))
 _UNSEARCHED = {"node_modules", ".git", ".venv", "venv", "__pycache__"}
-_LEVELS_SEARCHED = 2  # below a folder, for files with keys
+_LEVELS_SEARCHED = 2  # how deep files with keys are searched for
 _OF_NODE = (".js", ".mjs", ".cjs", ".ts")
 _CODE = (*_OF_NODE, ".py", ".jar", ".rb", ".php", ".sh")
 LAUNCHERS = {"npx", "bunx", "pnpx", "uvx", "pipx"}
@@ -67,9 +67,9 @@ _CREDENTIALS = re.compile(r"://[^/]*@")
 
 @dataclass(frozen=True, slots=True)
 class UserProgram:
-    """A program that the user named, and its share of this machine."""
+    """A program that the user chose, and what it may use on this machine."""
 
-    label: str  # how messages call it, such as "server 'time'"
+    label: str  # its name in messages, such as "server 'time'"
     argv: Sequence[str]
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     cwd: Path | None = None
@@ -79,14 +79,14 @@ class UserProgram:
 
 @dataclass(frozen=True, slots=True)
 class ConfinedProgram:
-    """A program that is ready to be started in a sandbox."""
+    """A program that is ready to start in a sandbox."""
 
     order: Order
     sandbox: str
     shared: dict[Path, bool]
 
     def explain(self, said: str) -> str | None:
-        """Return a hint about the sandbox if a program's last output looks like a refusal; None otherwise."""
+        """Return a hint if a program's last output looks refused by the sandbox, or None."""
         if not _REFUSED.search(said):
             return None
         reads, writes = (
@@ -98,15 +98,15 @@ class ConfinedProgram:
 
 @asynccontextmanager
 async def confined(program: UserProgram, sandbox_name: str) -> AsyncIterator[ConfinedProgram]:
-    """Open a place for a program, and yield the order that starts it there.
+    """Open a place for a program, and yield the program, ready to start there.
 
     Args:
-        program: The program, and what its settings let it use.
-        sandbox_name: `bwrap` or `process`, or `auto` for the strongest of them that works here.
+        program: The program and its settings.
+        sandbox_name: `bwrap`, `process`, or `auto` for the stronger one that works here.
 
     Raises:
-        SandboxMissing: No such sandbox works here.
-        InfraError: A path in its settings does not exist, or no user of the sandbox could use it.
+        SandboxMissing: The sandbox does not work here.
+        InfraError: A path in the settings is missing, or unusable in the sandbox.
     """
 
     def confine(downloads: Path | None) -> ConfinedProgram:
@@ -129,17 +129,17 @@ def unconfined_command(
     stdin: bytes = b"",
     output_kb: int = Limits().output_kb,
 ) -> tuple[Order, Command]:
-    """Return the order for a program that the user trusts. When it ends, its supervisor ends all its processes too.
+    """Return the order for a trusted program. When it ends, the supervisor ends all its processes.
 
     Args:
-        argv: The program, searched in the PATH of `env`, and its arguments.
-        env: Its whole environment.
-        cwd: The folder that it starts in.
-        seconds: The time after which it is ended.
-        stdin: Its standard input, unless somebody talks to it while it runs.
-        output_kb: The size of each output stream that is kept. The program is ended when it writes more.
+        argv: The program, found by the PATH in `env`, and its arguments.
+        env: The whole environment.
+        cwd: The folder to start in.
+        seconds: The time limit.
+        stdin: The standard input, unless the caller writes it during the run.
+        output_kb: The limit for each output stream, above which the program is ended.
     """
-    nowhere = Path(__file__).parent  # nothing is written there, so watching its size costs nothing
+    nowhere = Path(__file__).parent  # nothing is written there, so watching it is cheap
     limits = Limits(disk_mb=1 << 40, output_kb=output_kb)
     command = Command(tuple(argv), Place(nowhere, nowhere, nowhere), seconds, limits, stdin=stdin)
     return make_order(command, argv=argv, env=env, cwd=str(cwd.absolute()), confined=False), command
@@ -148,13 +148,13 @@ def unconfined_command(
 def command_in(
     program: UserProgram, sandbox: LocalSandbox, place: Place, downloads: Path | None = None
 ) -> tuple[LocalSandbox, Command]:
-    """Return the sandbox, which now hides keys from the program, and the command that starts the program in it.
+    """Return the sandbox, now hiding files with keys, and the command that runs the program in it.
 
     Args:
-        program: The program, and what its settings let it use.
+        program: The program and its settings.
         sandbox: The sandbox to start it in.
-        place: Its private folders. The returned command may use it with another user.
-        downloads: A folder in which launchers such as `npx` keep packages.
+        place: Its private folders. The returned command may run as another user.
+        downloads: A folder for the packages of launchers such as `npx`.
     """
     folder = (program.cwd or Path()).resolve()
     if not folder.is_dir():
@@ -178,7 +178,7 @@ def command_in(
 
 @cache
 def _found_sandbox(wanted: str) -> LocalSandbox:
-    """Return the sandbox of this name or, for `auto`, the strongest one of this machine for programs."""
+    """Return the sandbox of this name or, for `auto`, the strongest one for programs."""
     reasons = []
     for kind in ("bwrap", "process") if wanted == "auto" else (wanted,):
         sandbox, detail = find_bubblewrap() if kind == "bwrap" else find_process()
@@ -189,14 +189,14 @@ def _found_sandbox(wanted: str) -> LocalSandbox:
 
 
 def shared_paths(program: UserProgram, folder: Path) -> dict[Path, bool]:
-    """Return the paths of this machine that a program can use, and True for those that it may change.
+    """Return the host paths that a program can use, each with True if it may write there.
 
-    These are the folder that it starts in, the paths that its arguments name, and those of its settings. Arguments that
-    name a home, a missing path or a part of the kernel's file systems are left out. Settings that name one of the last
-    two raise `InfraError`.
+    These are the start folder, and the paths in the arguments and settings. Arguments that name a
+    home, a missing path or a kernel file system are left out. Settings that name a missing path or
+    a kernel file system raise `InfraError`.
     """
     shared: dict[Path, bool] = {}
-    if program.cwd is not None or not is_around_home(folder):  # else it starts in a folder of its own
+    if program.cwd is not None or not is_around_home(folder):  # else it starts in a private folder
         shared[folder] = False
     for text in _words(program):
         path = (folder / text).resolve()
@@ -216,7 +216,7 @@ def shared_paths(program: UserProgram, folder: Path) -> dict[Path, bool]:
 
 
 def _is_of_the_kernel(path: Path) -> bool:
-    """Return True if a path belongs to the kernel: to its processes, settings or devices."""
+    """Return True if a path is in a kernel file system, such as /proc."""
     return any(path.is_relative_to(root) for root in _OF_THE_KERNEL)
 
 
@@ -227,7 +227,7 @@ def _words(program: UserProgram) -> Iterator[str]:
 
 
 def _code_folders(script: Path) -> Iterator[Path]:
-    """Yield the folders that a script imports from: its own, that of its Node package, and packages further up."""
+    """Yield the folders that a script imports from: its own, its package's, and those above."""
     package = next((parent for parent in script.parents if (parent / "package.json").is_file()), script.parent)
     folders = [folder for folder in (package, script.parent) if not is_around_home(folder)]
     yield folders[0] if folders else script
@@ -236,7 +236,7 @@ def _code_folders(script: Path) -> Iterator[Path]:
 
 
 def keys_in(shared: dict[Path, bool]) -> Iterator[Path]:
-    """Yield files that usually hold keys in the folders that a program can read, down to a limited depth."""
+    """Yield files that usually hold keys in the program's folders, to a limited depth."""
     for root in shared:
         for folder, folders, files in os.walk(root):
             found = [
@@ -259,7 +259,7 @@ def _argv(program: UserProgram, folder: Path) -> tuple[str, ...]:
 
 
 def _program(program: UserProgram, folder: Path) -> tuple[Path, ...]:
-    """Return the paths that the program needs, and those of the program that it starts in turn."""
+    """Return the paths that the program needs, including those of a program that it starts."""
     command = program.argv[0]
     names = [command, *([_COMPANIONS[command]] if command in _COMPANIONS else [])]
     found = [str(folder / with_home(name)) if "/" in name else program_path(name) for name in names]
@@ -277,14 +277,14 @@ def _variables(downloads: Path | None) -> dict[str, str]:
 def _with_user(place: Place, program: UserProgram, shared: dict[Path, bool], sandbox: LocalSandbox) -> Place:
     """Return the place with a user who may use the shared paths.
 
-    As root, we give a program a user of its own, who can use what everybody may use. If that is not enough, it runs in
-    `bwrap` as root without capabilities, and sees and changes only what the sandbox shows.
+    If we are root, the program gets its own user, who can use world-accessible paths. If that is
+    not enough, it runs in `bwrap` as root without capabilities, limited to what the sandbox shows.
     """
     if place.uid is None:
         return place
     modes = {path: path.stat().st_mode for path in shared}
     wanted = {path: (0o5 if stat.S_ISDIR(modes[path]) else 0o4) | (0o2 if may else 0) for path, may in shared.items()}
-    closed = [path for path in shared if modes[path] & wanted[path] != wanted[path]]  # to some user
+    closed = [path for path in shared if modes[path] & wanted[path] != wanted[path]]  # to others
     if not closed:
         return place
     if not isinstance(sandbox, BubblewrapSandbox) or any(path.stat().st_uid for path in closed):
@@ -300,7 +300,7 @@ def _with_user(place: Place, program: UserProgram, shared: dict[Path, bool], san
 
 
 def _copy_npm_settings(place: Place) -> Iterator[Path]:
-    """Copy the registry addresses from the user's npm settings, without keys. Yield the certificates that they name."""
+    """Copy registry addresses, not keys, from npm settings. Yield the named certificates."""
     try:
         lines = Path("~/.npmrc").expanduser().read_text("utf-8").splitlines()
     except (OSError, UnicodeDecodeError, RuntimeError):
@@ -318,9 +318,9 @@ def _copy_npm_settings(place: Place) -> Iterator[Path]:
 
 @contextmanager
 def _cache_of(program: UserProgram, place: Place) -> Iterator[Path | None]:
-    """Keep the downloads of npx, uvx and the like, separately for each program: none can change what another one runs.
+    """Yield a folder for downloads of npx, uvx and others, separate for each program.
 
-    As root, each start has another user. A second start at the same time downloads into its own HOME.
+    If we are root, each start has another user, and a second start at the same time gets None.
     """
     if PurePosixPath(program.argv[0]).name not in {*LAUNCHERS, *_COMPANIONS, *_COMPANIONS.values()} - {"node"}:
         yield None

@@ -1,6 +1,6 @@
 """Run commands in containers, with any docker- or podman-compatible client.
 
-The supervisor runs the client and removes the container by its name, whatever happens to the client or to us.
+The supervisor runs the client, and removes the container by name even after a crash.
 """
 
 import os
@@ -29,7 +29,7 @@ PROBE_SECONDS = 20.0
 
 @dataclass(frozen=True, slots=True)
 class DockerSandbox:
-    """Runs each command in a new container of one image, named by its id so that moving a tag has no effect."""
+    """Runs each command in a new container. The image is fixed by its id, not by a tag."""
 
     client: str
     image_id: str
@@ -40,13 +40,13 @@ class DockerSandbox:
         return "docker"
 
     async def run(self, command: Command) -> CommandResult:
-        """Run a command in a new container, and return how it ended. Raise `InfraError` if the engine fails."""
+        """Run a command in a new container. Raise `InfraError` if the engine fails."""
         with one_command_at_a_time(command.place):
             order = self.order(command, f"bakeoff-{secrets.token_hex(8)}")
             return judged(await supervise(order, command))
 
     def ask(self, *argv: str) -> str | None:
-        """Return the output of a command in a container without access to the host; None if it fails or is missing."""
+        """Return a command's output from a container without host access; None if it fails."""
         options = ["--rm", "--pull", "never", "--network", "none", "--read-only", "--cap-drop", "ALL"]
         options += ("--user", "1000:1000", "--tmpfs", "/tmp", "--env", "HOME=/tmp", "--workdir", "/tmp")  # noqa: S108
         container = f"bakeoff-{secrets.token_hex(8)}"
@@ -60,7 +60,7 @@ class DockerSandbox:
                 timeout=PROBE_SECONDS,
                 check=False,
             )
-        except subprocess.TimeoutExpired:  # the client has ended, its container has not
+        except subprocess.TimeoutExpired:  # the client has ended, but not its container
             remove = [self.client, "rm", "--force", container]
             subprocess.run(remove, env=client_environment(), capture_output=True, check=False)
             return None
@@ -69,7 +69,7 @@ class DockerSandbox:
         return (done.stdout or done.stderr).decode(errors="replace") if done.returncode == 0 else None
 
     def order(self, command: Command, container: str) -> Order:
-        """Return the order for the supervisor: run the client, then inspect and remove the container."""
+        """Return the order for the supervisor: run the client, inspect and remove the container."""
         check_shown(command)
         argv = (self.client, "run", "--name", container, *self.options(command), self.image_id, *command.argv)
         epilogue = [
@@ -89,9 +89,9 @@ class DockerSandbox:
         yield from ("--memory", f"{limits.memory_mb}m", "--memory-swap", f"{limits.memory_mb}m")
         yield from ("--ulimit", f"fsize={(limits.disk_mb + 64) << 20}", "--shm-size", str(SHARED_MEMORY_BYTES))
         yield from ("--label", "bakeoff", "--hostname", "trial", "--workdir", str(INSIDE.work), "--entrypoint", "")
-        if place.uid is not None:  # with a user of its own, only its own processes count
+        if place.uid is not None:  # only with its own user are just its own processes counted
             yield from ("--ulimit", f"nproc={limits.processes}")
-        # The network is the host's, as for `bwrap`: our own servers listen on its loopback only.
+        # The host's network, as for `bwrap`, because our servers listen on loopback.
         yield from ("--network", "host" if command.network else "none")
         if Path(self.client).name.startswith("podman") and place.uid is None:
             yield from ("--userns", "keep-id")
@@ -112,31 +112,31 @@ class DockerSandbox:
 
 
 def told(command: Command) -> dict[str, str]:
-    """Return variables that are not secret, or that the client uses itself under the same name."""
+    """Return the variables to write on the command line: not secret, or also used by the client."""
     ours = {**passed_on(command), "PATH": DEFAULT_PATH, **private(INSIDE)}
     return ours | {name: value for name, value in command.env.items() if name in ours or is_clients(name)}
 
 
 def passed_by_name(command: Command) -> dict[str, str]:
-    """Return the other variables. The client takes them from its environment, because command lines are public."""
+    """Return all other variables, passed by environment, because command lines are public."""
     return {name: value for name, value in command.env.items() if name not in told(command)}
 
 
 def is_clients(name: str) -> bool:
-    """Return True if a variable is a setting of the docker or podman client, such as the address of its engine."""
+    """Return True if a variable configures the docker or podman client."""
     return name in CLIENT_SETTINGS or name.startswith(CLIENT_PREFIXES)
 
 
 def client_environment() -> dict[str, str]:
-    """Return the variables that the client needs. The container does not get them."""
+    """Return the variables that the client needs, which the container does not get."""
     return {name: value for name, value in os.environ.items() if is_clients(name)}
 
 
 def judged(finished: CommandEnd) -> CommandResult:
-    """Return the result of a container, corrected by the engine's report after its end.
+    """Return the result of a container, corrected by the engine's report.
 
-    The engine knows the exit code of the command itself, and whether memory ran out. Raises `InfraError` if the
-    container was not started.
+    The engine knows the command's own exit code, and whether memory ran out. Raise `InfraError` if
+    the container did not start.
     """
     completed = signals_as_negative(finished.completed)
     status, out_of_memory, exit_code = [*finished.epilogue[0].split(), "", "", ""][:3]
@@ -153,13 +153,13 @@ def judged(finished: CommandEnd) -> CommandResult:
 
 
 def find_client() -> str | None:
-    """Return the path of the client: the one that the variable names, docker or podman; None if it is not installed."""
+    """Return the path of the client: the configured one, docker or podman; None if missing."""
     wanted = os.environ.get(CLIENT_VARIABLE)
     return next(filter(None, map(shutil.which, [wanted] if wanted else ["docker", "podman"])), None)
 
 
 def way_out() -> str:
-    """Return the steps that make the sandbox usable."""
+    """Return the steps that make the sandbox available."""
     name_image = f"set {IMAGE_VARIABLE} to a local image"
     if find_client() is None:
         return f"`apt-get install docker.io`, start its engine, and {name_image}"
@@ -167,7 +167,7 @@ def way_out() -> str:
 
 
 def find_docker() -> tuple[DockerSandbox | None, str]:
-    """Return the sandbox, None unless an engine answers and an image is configured, and a sentence about it."""
+    """Return the sandbox and a sentence about it. It is None if there is no engine or image."""
     client = find_client()
     if client is None:
         return None, f"{os.environ.get(CLIENT_VARIABLE) or 'docker or podman'} is not installed"

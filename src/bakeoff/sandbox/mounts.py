@@ -1,8 +1,8 @@
-"""Plan the private view of the file system that the supervisor sets up when we are root.
+"""Plan the private view of the file system for commands, if we are root.
 
-A command that runs as another user cannot reach a toolchain below a private folder such as a 0700 home. Such a folder
-is covered by an empty one in a mount namespace of the command, and only what the command needs is bound back to its
-original path.
+A command that runs as another user cannot reach a toolchain inside a private folder, such as a home
+with mode 0700. In the command's mount namespace, an empty folder covers the private one, and only
+the needed paths are mounted there again.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,20 +19,20 @@ MAX_LINKS = 40  # the kernel's limit
 
 @dataclass
 class MountPlan:
-    """The covers, links, binds and replacements that make up a private view of the file system."""
+    """The covered folders, links, mounts and replaced files of a private view."""
 
     covers: dict[Path, tuple[int, int]] = field(default_factory=dict)  # path: mode, size
     links: dict[Path, str] = field(default_factory=dict)
     binds: dict[Path, bool] = field(default_factory=dict)  # path: writable
-    replaced: dict[Path, Path] = field(default_factory=dict)  # path: the file that is shown in its place
+    replaced: dict[Path, Path] = field(default_factory=dict)  # path: the file that replaces it
 
     def cover(self, path: Path, mode: int, size: int = 0) -> None:
-        """Show an empty folder with room for `size` bytes in place of an existing folder. Ignore other paths."""
+        """Replace an existing folder by an empty one with room for `size` bytes."""
         if path.is_dir():
             self.covers.setdefault(path.resolve(), (mode, size))
 
     def is_hidden(self, path: Path) -> bool:
-        """Return True if a folder above the path is covered, and nothing in between is bound back."""
+        """Return True if a parent folder is covered, and no path in between is mounted again."""
         for ancestor in path.parents:
             if ancestor in self.binds:
                 return False
@@ -41,7 +41,7 @@ class MountPlan:
         return False
 
     def steps(self) -> list[Step]:
-        """Return the steps with shallow paths first: each step depends only on shallower ones."""
+        """Return the steps, shallow paths first, because deeper ones depend on them."""
         needed = {path: how for path, how in self.covers.items() if not self.is_hidden(path)}
         covers = [{"kind": "cover", "path": str(p), "mode": m, "size": s} for p, (m, s) in needed.items()]
         links = [{"kind": "link", "path": str(p), "target": t} for p, t in self.links.items()]
@@ -59,14 +59,14 @@ def plan_mounts(
     replaced: Mapping[str, Path] | None = None,
     private_scratch: bool = True,
 ) -> list[Step]:
-    """Return the steps that set up a private view of the file system for another user.
+    """Return the steps for a private view of the file system for another user.
 
     Args:
-        readable: Paths that the user must be able to read, wherever they lie.
-        writable: Paths that the user must be able to change.
-        hidden: Folders that are covered by empty ones.
-        replaced: Files of the system, and the files that are shown in their place.
-        private_scratch: Cover /tmp and the like by folders that belong to the command alone.
+        readable: Paths that the user must be able to read.
+        writable: Paths that the user must be able to write.
+        hidden: Folders to cover by empty ones.
+        replaced: Files of the system, and the files that replace them.
+        private_scratch: Cover /tmp and similar folders by private ones.
     """
     plan = MountPlan(replaced={Path(path): file for path, file in (replaced or {}).items() if Path(path).is_file()})
     if private_scratch:
@@ -90,7 +90,7 @@ def plan_mounts(
 
 
 def follow(path: Path, links: dict[Path, str]) -> Path:
-    """Return the real path, and note every symbolic link on the way, so that it can be created again."""
+    """Return the real path, and note every symbolic link on the way, to create it again."""
     pending = list(reversed(path.absolute().parts[1:]))
     current, followed = Path("/"), 0
     while pending:
@@ -112,7 +112,7 @@ def follow(path: Path, links: dict[Path, str]) -> Path:
 
 
 def blocking_folder(path: Path) -> Path | None:
-    """Return the topmost folder above `path` that other users may not enter."""
+    """Return the topmost parent folder that other users may not enter, or None."""
     for ancestor in reversed(path.parents):
         if ancestor.is_dir() and not ancestor.stat().st_mode & 0o001:
             return ancestor

@@ -1,9 +1,9 @@
-"""Make a trial's private folders, lease the user that owns them when we are root, and open workspaces in them.
+"""Make a trial's private folders ("place"), lease a user for them as root, and open workspaces.
 
-Each open place has a user of its own from a reserved range, so that no trial can read, signal or starve another. The
-user is held by a lock on a file: two Bakeoff processes on one machine never share a user, and the lock ends with its
-process. The file also names the folder, so that the next Bakeoff process removes the leftovers of a crash. Without
-root, the folder itself holds a lock, and the next Bakeoff process removes folders whose lock is free.
+As root, each open place has its own user from a reserved range, so that trials cannot read, signal
+or starve each other. A lock on a file leases the user to one Bakeoff process, and ends with the
+process. The file also names the folder, so that the next Bakeoff process can clean up after a
+crash. Without root, each folder is locked, and folders without a lock are removed later.
 """
 
 import asyncio
@@ -32,23 +32,22 @@ from bakeoff.sandbox.untrusted_files import PLACE_PREFIX, open_folder, open_unlo
 
 LEASES = Path("/run/bakeoff/users")
 PREFIX = PLACE_PREFIX
-USERS = range(2_000_000_000, 2_000_004_096)  # above container ranges and below the reserved top
-USERS_IN_A_CONTAINER = range(60_578, 61_184)  # where only 65,536 ids are mapped
+USERS = range(2_000_000_000, 2_000_004_096)  # above the ranges of containers, below reserved ids
+USERS_IN_A_CONTAINER = range(60_578, 61_184)  # if only 65,536 ids are mapped
 OWN_ETC = Path(__file__).with_name("etc")
 SUPERVISOR_SECONDS = 5.0
-INSIDE_USER, INSIDE_HOME = "1000", "/home/trial"  # as in the files there
+INSIDE_USER, INSIDE_HOME = "1000", "/home/trial"  # as in /etc/passwd there
 
 
 _held_here = set[tuple[str, int]]()  # users that this process has leased
 os.register_at_fork(after_in_child=_held_here.clear)
-_swept = set[Path]()  # folders in which this process has removed the leftovers of killed ones
+_swept = set[Path]()  # folders where leftovers have been removed
 
 
 class UserLease:
-    """An unprivileged user that no other trial on this machine has until the lease is closed.
+    """An unprivileged user that no other trial on this machine has while the lease lasts.
 
-    The lease is a lock on a file. The file also names the folder of the trial, for the process that cleans up after a
-    crash.
+    The lease is a lock on a file, which names the trial's folder for cleaning up after a crash.
     """
 
     def __init__(self, uid: int, descriptor: int, folder: Path) -> None:
@@ -56,30 +55,30 @@ class UserLease:
         _held_here.add(self._key)
 
     def note(self, folder: Path | None) -> None:
-        """Record the folder that the user owns, or None once it has been removed."""
+        """Record the folder that the user owns, or None after its removal."""
         os.ftruncate(self._descriptor, 0)
         os.pwrite(self._descriptor, os.fsencode(folder) if folder else b"", 0)
 
     def noted(self) -> Path | None:
-        """Return the last recorded folder, possibly of a process that crashed; None if there is none."""
+        """Return the last recorded folder, perhaps of a crashed process, or None."""
         content = os.pread(self._descriptor, 4096, 0)
         return Path(os.fsdecode(content)) if content else None
 
     def close(self) -> None:
         """Release the user."""
-        descriptor, self._descriptor = self._descriptor, -1  # its number may soon be that of another file
+        descriptor, self._descriptor = self._descriptor, -1  # the number will be reused
         _held_here.discard(self._key)
         os.close(descriptor)
 
 
 def we_are_root() -> bool:
-    """Return True if trials can have users of their own, which needs root on Linux."""
+    """Return True if trials can have their own users, which needs root on Linux."""
     return sys.platform == "linux" and os.geteuid() == 0
 
 
 @cache
 def reserved_users() -> range:
-    """Return the range of users that is mapped in this user namespace."""
+    """Return the range of users for trials that this user namespace maps."""
     mapped = [line.split() for line in Path("/proc/self/uid_map").read_text(encoding="ascii").splitlines()]
     for users in (USERS, USERS_IN_A_CONTAINER):
         if any(int(first) <= users[0] and users[-1] < int(first) + int(length) for first, _, length in mapped):
@@ -88,10 +87,9 @@ def reserved_users() -> range:
 
 
 def lease_user(folder: Path = LEASES) -> UserLease:
-    """Lease the first free user, and remove the leftovers of its last holder.
+    """Lease the first free user, and remove what its last holder left behind.
 
-    Raises `SandboxMissing` if `folder`, which holds the locks, cannot be made, and `InfraError` if all users are in
-    use.
+    Raise `SandboxMissing` if `folder` cannot be made, and `InfraError` if all users are in use.
     """
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -99,14 +97,14 @@ def lease_user(folder: Path = LEASES) -> UserLease:
         raise SandboxMissing(f"cannot keep user locks in {folder}: {problem}; make it writable") from problem
     for uid in reserved_users():
         if (str(folder), uid) in _held_here:
-            continue  # asking the kernel for each of them takes long when hundreds of places are open
+            continue  # faster than asking the kernel when hundreds are leased
         if (lease := take_lease(uid, folder)) is not None:
             return lease
     raise InfraError(f"all {len(reserved_users())} trial users are in use; run fewer trials at a time")
 
 
 def take_lease(uid: int, folder: Path) -> UserLease | None:
-    """Lease this user; return None if it is in use or the leftovers of its last holder cannot be removed."""
+    """Lease this user. Return None if it is in use, or if leftovers cannot be removed."""
     descriptor = os.open(folder / str(uid), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -116,7 +114,7 @@ def take_lease(uid: int, folder: Path) -> UserLease | None:
     lease = UserLease(uid, descriptor, folder)
     left_behind = lease.noted()
     try:
-        if left_behind is not None:  # its holder was killed: its processes and folders must not meet the next trial
+        if left_behind is not None:  # left by a killed process, and not for the next trial
             wait_for_supervisors(left_behind)
             supervise_now({"sweep": lease.uid})
             if left_behind.exists():
@@ -130,7 +128,7 @@ def take_lease(uid: int, folder: Path) -> UserLease | None:
 
 @cache
 def sweep_leases(folder: Path = LEASES) -> None:
-    """Remove, once per process, the places of all users whose holders were killed."""
+    """Remove, once per process, the places of users whose holders were killed."""
     for file in folder.glob("[0-9]*"):
         if file.stat().st_size and (lease := take_lease(int(file.name), folder)) is not None:
             lease.close()
@@ -138,7 +136,7 @@ def sweep_leases(folder: Path = LEASES) -> None:
 
 @contextlib.contextmanager
 def probe_place() -> Iterator[Place]:
-    """Open a place for probing a sandbox, without an event loop. Its user is leased: a probe ends all its processes."""
+    """Open a place to probe a sandbox, with a leased user and without an event loop."""
     with contextlib.ExitStack() as stack:
         lease = stack.enter_context(contextlib.closing(lease_user())) if we_are_root() else None
         root = make_root(None, lease)
@@ -148,9 +146,9 @@ def probe_place() -> Iterator[Place]:
 
 
 def wait_for_supervisors(root: Path) -> None:
-    """Wait until no supervisor works in a place: a supervisor that ends kills all processes of the place's user.
+    """Wait for the supervisors of a place to end, since each then kills its user's processes.
 
-    A supervisor may outlive Bakeoff, or a second Ctrl-C, for as long as the processes take to die.
+    A supervisor may outlive Bakeoff until all processes have died.
     """
     give_up = time.monotonic() + SUPERVISOR_SECONDS
     while is_supervised(root):
@@ -160,7 +158,7 @@ def wait_for_supervisors(root: Path) -> None:
 
 
 def is_supervised(root: Path) -> bool:
-    """Return True if a supervisor still works in a place, which it shows by a lock on the folder."""
+    """Return True if a supervisor, which locks the folder, still works in a place."""
     try:
         descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -176,17 +174,17 @@ def is_supervised(root: Path) -> bool:
 
 @contextlib.asynccontextmanager
 async def open_place(parent: Path | None = None, *, keep: bool = False) -> AsyncIterator[Place]:
-    """Open a place. When the block ends, it is removed with every process of its user.
+    """Open a place. At the end of the block, remove it with every process of its user.
 
-    In a run, it is removed beside the trials: see `removals`.
+    In a run, the removal happens in the background; see `removals`.
 
     Args:
-        parent: Where the folder is made; the temporary folder by default.
-        keep: Keep the folders for people to look at. They then belong to our own user.
+        parent: The parent folder; by default, the temporary folder.
+        keep: Keep the folders for inspection, owned by our own user.
     """
-    where = LEASES if we_are_root() else parent or Path(tempfile.gettempdir())  # root finds places by their leases
+    where = LEASES if we_are_root() else parent or Path(tempfile.gettempdir())  # root finds places by leases
     if where not in _swept:
-        _swept.add(where)  # a place that is opened meanwhile need not wait
+        _swept.add(where)  # before the sweep, so that other places need not wait
         await asyncio.to_thread(sweep_leases if we_are_root() else sweep_places, where)
     lease = lease_user() if we_are_root() else None
     try:
@@ -201,7 +199,7 @@ async def open_place(parent: Path | None = None, *, keep: bool = False) -> Async
             lock.enter_context(held(root))
         yield make_place(root, lease)
     finally:
-        # The thread goes on if the task that waits for it is cancelled, and so it lets go of lock and lease itself.
+        # The thread releases lock and lease itself, because it continues if the task is cancelled.
         end = partial(end_place, root, lease, lock, keep)
         beside = None if keep else REMOVALS.get()
         if beside is not None and beside.open:
@@ -223,7 +221,7 @@ def end_place(root: Path, lease: UserLease | None, lock: contextlib.ExitStack, k
 
 
 def make_root(parent: Path | None, lease: UserLease | None) -> Path:
-    """Make the folder of a place, and note it in the lease, so that it can be found after a crash."""
+    """Make the folder of a place, and note it in the lease for cleaning up after a crash."""
     root = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent)).resolve()
     if lease is not None:
         lease.note(root)
@@ -233,9 +231,9 @@ def make_root(parent: Path | None, lease: UserLease | None) -> Path:
 
 @cache
 def sweep_places(folder: Path) -> None:
-    """Remove, once per process, the places that killed processes of our user have left there."""
+    """Remove, once per process, the places that killed processes of our user have left."""
     for root in folder.glob(f"{PREFIX}*"):
-        with contextlib.suppress(OSError, InfraError):  # another user's, or being removed by another process
+        with contextlib.suppress(OSError, InfraError):  # another user's, or just removed by another process
             if is_left_behind(root):
                 remove_tree(root)
 
@@ -251,9 +249,9 @@ def make_place(root: Path, lease: UserLease | None) -> Place:
 
 
 def name_user(place: Place, home: Path) -> dict[str, Path]:
-    """Write files that name the user of a place, and return them by the path that they replace.
+    """Write files that name the user of a place, and return them by the paths that they replace.
 
-    Some programs do not start for a user without a name: Node's `os.userInfo()` raises.
+    Some programs fail for a user without a name, such as Node's `os.userInfo()`.
     """
     user = str(place.uid if place.uid is not None else os.getuid())
     named = named_files(place.home.parent)
@@ -266,12 +264,12 @@ def name_user(place: Place, home: Path) -> dict[str, Path]:
 
 
 def named_files(root: Path) -> dict[str, Path]:
-    """Return the files below `root` that replace /etc/passwd and /etc/group in a sandbox, by these paths."""
+    """Return the files in `root` that replace /etc/passwd and /etc/group, by these paths."""
     return {f"/etc/{name}": root / name for name in ("passwd", "group")}
 
 
 def remove_place(root: Path, lease: UserLease | None) -> None:
-    """Remove the folders of a place and then its root, and clear the note in the lease."""
+    """Remove the folders of a place, then its root, then the note in the lease."""
     for folder in (root / "work", root / "home", root / "tmp"):  # the lock goes last
         if folder.exists():
             remove_tree(folder)
@@ -281,7 +279,7 @@ def remove_place(root: Path, lease: UserLease | None) -> None:
 
 
 def keep_place(root: Path, lease: UserLease | None) -> None:
-    """Keep the folders for inspection, owned by us, so that the next holder of the user cannot reach them."""
+    """Keep the folders for inspection. We own them, so that the next user cannot reach them."""
     if lease is not None:
         subprocess.run(
             ["chown", "-R", "--no-dereference", str(os.geteuid()), "--", root], check=True, capture_output=True
@@ -291,7 +289,7 @@ def keep_place(root: Path, lease: UserLease | None) -> None:
 
 
 def remove_tree(root: Path) -> None:
-    """Remove a tree that is nested too deep for an ordinary removal, or has folders that cannot be entered."""
+    """Remove a tree, even if it is nested very deeply or has folders that cannot be entered."""
     try:
         shutil.rmtree(root)
     except (OSError, RecursionError):
@@ -303,9 +301,9 @@ def remove_tree(root: Path) -> None:
 
 @contextlib.contextmanager
 def one_command_at_a_time(place: Place) -> Iterator[None]:
-    """Allow one command per place: ending a command ends every process of its place.
+    """Allow one command per place at a time: ending it ends all processes of the place.
 
-    Raise `InfraError` if another one is running, or if the command would run as root.
+    Raise `InfraError` if another command is running, or if the command would run as root.
     """
     if we_are_root() and place.uid is None:
         raise InfraError(f"{place.work} has no user of its own, and root must not run a subject; use open_place()")
@@ -320,10 +318,10 @@ def one_command_at_a_time(place: Place) -> Iterator[None]:
 
 
 def put_files(place: Place, files: Mapping[str, bytes | str], *, runnable_scripts: bool = False) -> None:
-    """Write files into the work folder, which the subject may change, even if the subject already had access to it.
+    """Write files into the work folder, safely even if the subject already had access to it.
 
-    Texts become UTF-8; half of a surrogate pair, which JSON can hold and a file cannot, becomes a question mark. With
-    `runnable_scripts`, files that begin with `#!` can be executed.
+    Texts are written as UTF-8, with question marks for lone surrogates. With `runnable_scripts`,
+    files that begin with `#!` can be executed.
     """
     with open_folder(place.work) as work:
         for name, given in files.items():
@@ -336,7 +334,7 @@ def put_files(place: Place, files: Mapping[str, bytes | str], *, runnable_script
 
 
 def hand_over(place: Place) -> None:
-    """Give everything in the place to its user. Hard links are left alone: the other name may belong to anyone."""
+    """Give everything in the place to its user, except hard links, which others may own."""
     if place.uid is None:
         return
     for folder in (place.work, place.home, place.tmp):
@@ -344,7 +342,7 @@ def hand_over(place: Place) -> None:
 
 
 def give(folder: Path, user: int, ours: Collection[int] = ()) -> None:
-    """Give everything in a folder to a user. Hard links are left alone unless one of the users in `ours` owns them."""
+    """Give a folder's content to a user, but hard links only if their owner is in `ours`."""
     for _, folders, files, descriptor in os.fwalk(folder, follow_symlinks=False):
         for name in (*folders, *files):
             found = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
@@ -353,13 +351,13 @@ def give(folder: Path, user: int, ours: Collection[int] = ()) -> None:
 
 
 _FENCED = re.compile(r"^```[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
-_MAX_FILES = 1000  # taken out of one workspace
-_MAX_BYTES = 32 * 1024 * 1024  # of them together: they are held in memory for each running trial
+_MAX_FILES = 1000  # files collected from one workspace
+_MAX_BYTES = 32 * 1024 * 1024  # in total, because they are held in memory
 
 
 @dataclass(frozen=True, slots=True)
 class SandboxedWorkspace:
-    """The workspace of one trial, or of one grading."""
+    """The workspace of one trial or one grading."""
 
     place: Place
     sandbox: Sandbox
@@ -371,7 +369,7 @@ class SandboxedWorkspace:
         return self.place.work
 
     def write(self, files: Mapping[str, str], *, runnable_scripts: bool = False) -> None:
-        """Write texts into the workspace. With `runnable_scripts`, those that begin with `#!` can be executed."""
+        """Write texts. With `runnable_scripts`, texts that begin with `#!` can be executed."""
         put_files(self.place, {name: text.encode() for name, text in files.items()}, runnable_scripts=runnable_scripts)
 
     async def run(
@@ -383,12 +381,12 @@ class SandboxedWorkspace:
         network: bool = False,
         stdin: bytes = b"",
     ) -> CommandResult:
-        """Run a command in the workspace. `env` is added to the few variables that every command has."""
+        """Run a command in the workspace. `env` is added to a few standard variables."""
         command = Command(argv, self.place, seconds, self.limits, env or {}, stdin=stdin, network=network)
         return await self.sandbox.run(command)
 
     async def collect(self, patterns: tuple[str, ...]) -> tuple[dict[str, str], dict[str, str]]:
-        """Return the texts of the files that match, and the reasons for the files that were refused."""
+        """Return the texts of matching files, and the reasons for refused files."""
         most_bytes = min(self.limits.disk_mb * 1024 * 1024, _MAX_BYTES)
         taken = await asyncio.to_thread(take, self.folder, patterns, max_bytes=most_bytes, max_files=_MAX_FILES)
         return taken.texts()
@@ -398,7 +396,7 @@ class SandboxedWorkspace:
 async def open_workspace(
     sandbox: Sandbox, files: Mapping[str, str], limits: Limits, *, keep: bool = False
 ) -> AsyncIterator[SandboxedWorkspace]:
-    """Open a new workspace with these files, and remove it at the end unless it is to be kept."""
+    """Open a new workspace with these files. Remove it at the end unless `keep` is set."""
     async with open_place(keep=keep) as place:
         workspace = SandboxedWorkspace(place, sandbox, limits)
         await asyncio.to_thread(workspace.write, files)
@@ -406,16 +404,16 @@ async def open_workspace(
 
 
 def graded_files(case: Case, artefacts: Mapping[str, str]) -> dict[str, str]:
-    """Return the files that a grader runs on: the case's own, the subject's artefacts, and the hidden files over both.
+    """Return the files to grade: the case's, replaced by the subject's, then by hidden ones.
 
-    A file whose path collides with one of higher precedence, as a file or as a folder, is left out.
+    A file is left out if its path collides with a file or folder of higher precedence.
     """
     allowed = _beside(artefacts, case.hidden)
     return {**_beside(case.files, allowed.keys() | case.hidden), **allowed, **case.hidden}
 
 
 def _beside(files: Mapping[str, str], stronger: Iterable[str]) -> dict[str, str]:
-    """Return the files whose paths do not collide with those of higher precedence."""
+    """Return the files whose paths do not collide with `stronger` ones."""
     taken = {PurePosixPath(name) for name in stronger}
     folders = {parent for path in taken for parent in path.parents}
     return {
@@ -426,6 +424,6 @@ def _beside(files: Mapping[str, str], stronger: Iterable[str]) -> dict[str, str]
 
 
 def first_code_block(answer: str) -> str:
-    """Return the code in a text answer: its first fenced block, or all of it if nothing is fenced."""
+    """Return the code in a text answer: the first fenced block, or the whole text."""
     fenced = _FENCED.search(answer)
     return fenced.group(1) if fenced else answer

@@ -1,4 +1,4 @@
-"""Run commands as supervised processes, without further software. As root, commands have a user of their own."""
+"""Run commands as supervised processes, without other software. As root, use separate users."""
 
 import ctypes
 import json
@@ -17,13 +17,13 @@ from bakeoff.sandbox.programs import SYSTEM, check_shown, environment, our_packa
 from bakeoff.sandbox.supervisor.kernel import LANDLOCK_CREATE, LANDLOCK_VERSION
 from bakeoff.sandbox.supervisor_client import Order, Report, SupervisorLost, make_order, supervise, supervise_now
 
-ANY = f"{PREFIX}any-{secrets.token_hex(8)}"  # stands for the name of a place
+ANY = f"{PREFIX}any-{secrets.token_hex(8)}"  # placeholder for the name of a place
 DEVICES = tuple(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm"))
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessSandbox:
-    """Runs commands on the host's files; as root, with private mounts where the kernel permits them."""
+    """Runs commands on the host's file system. As root, it uses private mounts if possible."""
 
     private_mounts: bool
     hidden: tuple[Path, ...] = ()
@@ -33,14 +33,14 @@ class ProcessSandbox:
         return "process"
 
     async def run(self, command: Command) -> CommandResult:
-        """Run a command, and return how it ended, also if it killed its own supervisor."""
+        """Run a command and return its result, even if it killed its own supervisor."""
         try:
             with one_command_at_a_time(command.place):
                 return (await supervise(self.order(command), command)).completed
         except SupervisorLost as problem:
             if command.place.uid is not None:
                 raise
-            # A command of our own user can kill its supervisor, and must not gain an excuse by that.
+            # A command of our own user can kill its supervisor, which must not excuse it.
             return problem.so_far
 
     def order(self, command: Command) -> Order:
@@ -61,20 +61,20 @@ class ProcessSandbox:
 
 
 def changeable(command: Command) -> tuple[Path, ...]:
-    """Return the shared paths that a command may change."""
+    """Return the shared paths that a command may write to."""
     return tuple(path for path, may_change in command.shared.items() if may_change)
 
 
 @lru_cache(maxsize=64)
 def hidden_paths(readable: tuple[Path, ...], hidden: tuple[Path, ...]) -> tuple[Path, ...]:
-    """Return the paths that no command may see: our own package wherever it is installed, and what the run hides."""
+    """Return the paths hidden from all commands: our package, and what the run hides."""
     return (*our_packages([*map(Path, SYSTEM), *toolchain(), *readable]), *hidden)
 
 
 def private_view(
     place: Place, readable: tuple[Path, ...], hidden: tuple[Path, ...] = (), shared: tuple[Path, ...] = ()
 ) -> list[Step]:
-    """Return the mounts of a command: it can change its own and shared folders, and its user has a name."""
+    """Return the mounts of a command, with its own and shared folders, and a name for its user."""
     name_user(place, place.home)
     steps: list[Step] = json.loads(
         _view_of_any_place(place.work.parent.parent, readable, hidden, shared).replace(ANY, place.work.parent.name)
@@ -86,7 +86,7 @@ def private_view(
 def _view_of_any_place(
     parent: Path, readable: tuple[Path, ...], hidden: tuple[Path, ...], shared: tuple[Path, ...]
 ) -> str:
-    """Return the mounts as JSON for a place with the name `ANY`. Planning is slow, and only the name differs."""
+    """Return the mounts for a place named `ANY` as JSON, cached because planning is slow."""
     root = parent / ANY
     emptied = {str(path.resolve()): Path(os.devnull) for path in hidden if path.is_file()}
     return json.dumps(
@@ -100,10 +100,10 @@ def _view_of_any_place(
 
 
 def allowed_access(command: Command, hidden: Sequence[Path], scratch: Sequence[Path] = ()) -> dict[str, Sequence[str]]:
-    """Return the files that a command may read, list and change; see `supervisor/confinement.py`.
+    """Return the paths that a command may read, list and write; see `supervisor/confinement.py`.
 
-    They are those that bubblewrap would show, and the private scratch folders. A command can list the names in a folder
-    that contains something hidden.
+    These are the paths that bubblewrap would show, and the private scratch folders. A folder with
+    hidden content can be listed.
     """
     readable, listed = _readable_paths((*command.readable, *command.shared), tuple(hidden))
     place = command.place
@@ -123,9 +123,9 @@ def _readable_paths(readable: tuple[Path, ...], hidden: tuple[Path, ...]) -> tup
 
 
 def _without(root: Path, hidden: Sequence[Path], listed: list[Path]) -> Iterator[Path]:
-    """Yield the paths that make up a folder without its hidden parts. Add the folders on the way to `listed`.
+    """Yield the paths in a folder except the hidden ones. Add folders around these to `listed`.
 
-    Rules apply to the target of a link, so a link to a folder around something hidden counts as that folder.
+    Rules apply to the targets of links: a link to a folder with hidden parts counts as the folder.
     """
     real = root.resolve()
     if not any(path.is_relative_to(real) for path in hidden):
@@ -139,12 +139,12 @@ def _without(root: Path, hidden: Sequence[Path], listed: list[Path]) -> Iterator
 
 
 def has_landlock() -> bool:
-    """Return True if the kernel has Landlock, which keeps commands of our own user from our files."""
+    """Return True if the kernel has Landlock, which protects files from our own user's commands."""
     return sys.platform == "linux" and bool(ctypes.CDLL(None).syscall(LANDLOCK_CREATE, None, 0, LANDLOCK_VERSION) > 0)
 
 
 def find_process() -> tuple[ProcessSandbox | None, str]:
-    """Return the sandbox as this machine permits it, None if it permits none, and a sentence about it."""
+    """Return the sandbox (None if it does not work here) and a sentence about it."""
     if not we_are_root():
         shares = "network" if has_landlock() else "files and network"
         return ProcessSandbox(private_mounts=False), f"the subject runs as you, and shares your {shares}"
@@ -165,7 +165,7 @@ def find_process() -> tuple[ProcessSandbox | None, str]:
 
 
 def probe(place: Place, mounts: list[Step] | None) -> Report:
-    """Run our own Python as a trial would."""
+    """Run our own Python in the same way as a trial."""
     argv = (sys.executable, "-I", "-S", "-c", "")
     command = Command(argv, place, seconds=10.0)
     return supervise_now(

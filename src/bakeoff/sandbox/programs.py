@@ -1,11 +1,11 @@
 """Find a program on this machine, and the paths that a sandbox must show so that it can run.
 
-Only the parts of the program's installation are shown. Never shown are the user's HOME, the current folder, and folders
-around them, wherever a program lies. A prefix is not shown as a whole either: a program may lie in `~/bin`, and then
-the prefix is HOME. Of a folder that was made for an installation, its usual folders are shown; of any other, only
-interpreters, shared libraries and packages.
+Only the program's installation is shown, never the user's HOME, the current folder or a folder
+around them. A prefix is not shown as a whole, because the prefix of a program in `~/bin` is HOME.
+In a folder made for an installation, the usual subfolders are shown; in others, only interpreters,
+shared libraries and packages.
 
-The environment of a command is built from an allow-list, because a deny-list would miss some API key.
+A command's environment is an allow-list, because a deny-list could miss an API key.
 """
 
 import os
@@ -26,8 +26,8 @@ from bakeoff.protocols import Command, Place
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix")
 MODULES, CELLAR = "node_modules", "Cellar"
-_MANAGED = {"versions", "installs"}  # folders in which version managers keep installed versions
-_MARKERS = ("pyvenv.cfg", "conda-meta/history")  # files that only a folder for an installation has
+_MANAGED = {"versions", "installs"}  # folders of installed versions in version managers
+_MARKERS = ("pyvenv.cfg", "conda-meta/history")  # files that mark the folder of an installation
 _USUAL = ("bin", "lib", "lib32", "lib64", "libexec", "include", "share", "pyvenv.cfg")
 _PACKAGES = ("lib*/node_modules", "lib*/python3*", "lib*/pypy3*")
 _NEEDED = ("pyvenv.cfg", "bin/*", "lib*/lib*.so*", "lib*/lib*.dylib", *_PACKAGES)
@@ -39,18 +39,18 @@ _VOLTA = "volta-shim"
 
 
 def is_private(path: Path) -> bool:
-    """Return True if a path, with links resolved, is a home or the current folder, or contains one of these."""
+    """Return True if the real path is, or contains, a home or the current folder."""
     real = path.resolve()
     return is_around_home(real) or Path().resolve().is_relative_to(real)
 
 
 def is_around_home(real: Path) -> bool:
-    """Return True if a resolved path is a home, lies directly in the folder of all homes, or contains a home."""
+    """Return True if a resolved path is a home, contains one, or is beside one."""
     return bool(_HOMES & {real, real.parent}) or any(home.is_relative_to(real) for home in _homes())
 
 
 def _homes() -> list[Path]:
-    """Return the known homes: HOME may be set to another folder than the user's own."""
+    """Return the known homes, since HOME may differ from the user's own home."""
     homes = {os.path.expanduser("~"), "/root"}  # noqa: PTH111 - `Path.home` fails for a user without one
     for user in {os.getuid(), int(os.environ.get("SUDO_UID", os.getuid()))}:
         try:
@@ -62,13 +62,13 @@ def _homes() -> list[Path]:
 
 
 def check_shown(command: Command) -> None:
-    """Raise InfraError if a sandbox would show a home, a folder around one, or a folder around the current folder.
+    """Raise InfraError if a sandbox would show a home, or a folder around it or the current folder.
 
-    Users may name folders around the current folder, but not a home.
+    Users may share folders around the current folder, but not a home.
     """
     try:
         around_here: Sequence[Path] = Path().resolve().parents
-    except FileNotFoundError:  # the current folder was deleted
+    except FileNotFoundError:  # the current folder no longer exists
         around_here = ()
     for path in (*command.readable, *command.shared):
         real = path.resolve()
@@ -82,7 +82,7 @@ def check_shown(command: Command) -> None:
 
 
 def installation(prefix: Path) -> Iterator[Path]:
-    """Yield the parts of a prefix that programs installed below it need."""
+    """Yield the parts of a prefix that its programs need."""
     if prefix.is_relative_to("/usr"):
         return
     dedicated = is_managed(prefix) or any((prefix / marker).is_file() for marker in _MARKERS)
@@ -94,13 +94,13 @@ def installation(prefix: Path) -> Iterator[Path]:
 
 
 def packages(prefix: Path) -> Iterator[Path]:
-    """Yield the package folders below a prefix that must not be shown as a whole."""
+    """Yield the package folders in a prefix that must not be shown as a whole."""
     for pattern in _PACKAGES:
         yield from (found for found in sorted(prefix.glob(pattern)) if _is_part(found, prefix, pattern))
 
 
 def homebrew(program: Path) -> Iterator[Path]:
-    """Yield the paths that a program of Homebrew needs; none for others. Its `etc` and `var` hold users' data."""
+    """Yield the paths that a Homebrew program needs, without user data in `etc` and `var`."""
     if CELLAR not in program.parts:
         return
     prefix = Path(*program.parts[: program.parts.index(CELLAR)])
@@ -119,7 +119,7 @@ def is_managed(prefix: Path) -> bool:
 
 
 def _is_part(found: Path, prefix: Path, pattern: str) -> bool:
-    """Return True if a path belongs to the installation. A link out of it must lead to a file of the same kind."""
+    """Return True if a path belongs to the installation. Links may lead out to similar files."""
     real, kind = found.resolve(), pattern.rpartition("/")[2]
     if pattern == "bin/*" and not _INTERPRETER.fullmatch(found.name):
         return False
@@ -133,9 +133,9 @@ def _is_part(found: Path, prefix: Path, pattern: str) -> bool:
 
 
 def program_path(program: str) -> str | None:
-    """Return the program's path on this machine; for a version manager's shim, the path of the program behind it.
+    """Return the program's path. For a version manager's shim, return the real program's path.
 
-    Links that npm made are followed: a sandbox shows a link as a plain file, and a script looks for modules beside it.
+    npm's links are followed: sandboxes show them as files, but scripts need modules beside them.
     """
     found = which(program)
     if found and is_shim(found):
@@ -147,20 +147,20 @@ def program_path(program: str) -> str | None:
 
 
 def which(program: str) -> str | None:
-    """Return the absolute path of a program: a relative one would depend on the folder that the program starts in."""
+    """Return a program's absolute path, since a relative path depends on the start folder."""
     found = shutil.which(program)
-    # Not resolved: a program may look for its files beside the link.
+    # Links stay: a program may look for files beside the link.
     return str(Path(found).absolute()) if found else None
 
 
 def is_shim(path: str) -> bool:
-    """Return True if the path is a script that chooses a version at each start, in folders that no sandbox shows."""
+    """Return True for a version manager's script that chooses the version at each start."""
     return Path(path).parent.name == "shims" or Path(path).resolve().name == _VOLTA
 
 
 @lru_cache(maxsize=256)
 def _behind(shim: str) -> str | None:
-    """Return the path of the program that a shim starts, as its version manager reports it; None if it is unknown."""
+    """Return the program that a shim starts, according to its version manager, or None."""
     root, name = Path(shim).parent.parent, Path(shim).name
     manager = root.name.lstrip(".")
     asked = shutil.which(str(root / "bin" / manager)) or shutil.which(manager)
@@ -171,7 +171,7 @@ def _behind(shim: str) -> str | None:
 
 
 def program_roots(program: str) -> tuple[Path, ...]:
-    """Return the host paths that a sandbox must show so that the program can run."""
+    """Return the host paths that a sandbox must show for the program."""
     if "/" not in program:
         return ()
     path = Path(program)
@@ -179,7 +179,7 @@ def program_roots(program: str) -> tuple[Path, ...]:
 
 
 def without_homes(roots: Iterable[Path]) -> tuple[Path, ...]:
-    """Return the roots; in place of a root that is or contains HOME or the current folder, return its packages."""
+    """Return the roots. A root around HOME or the current folder is replaced by its packages."""
     return tuple(dict.fromkeys(shown for root in roots for shown in (packages(root) if is_private(root) else [root])))
 
 
@@ -206,7 +206,7 @@ def _roots(path: Path) -> Iterator[Path]:
 
 
 def interpreter_roots(program: str) -> tuple[Path, ...]:
-    """Return the paths that an interpreter needs: those of any program, and the packages beside it."""
+    """Return the paths that an interpreter needs, including the packages beside it."""
     prefixes = dict.fromkeys(path.parent.parent for path in (Path(program), Path(program).resolve()))
     beside = [path for prefix in prefixes for path in installation(prefix)]
     return tuple(dict.fromkeys([Path(program), *program_roots(program), *beside]))
@@ -226,19 +226,19 @@ def said_by(*argv: str, **where: Any) -> str | None:
 ALLOWED = frozenset({"LANG", "LANGUAGE", "TZ", "TERM", "COLORTERM", "NO_COLOR", "SSL_CERT_FILE", "SSL_CERT_DIR"})
 ALLOWED_PREFIX = "LC_"
 FIXED = {"LANG": "C.UTF-8", "TZ": "UTC"}
-PACKAGE = Path(bakeoff.__file__).parent  # it contains bundled references, which no subject may read
+PACKAGE = Path(bakeoff.__file__).parent  # contains references, which subjects must not read
 _SITES = ("lib*/py*/*-packages", "local/lib*/py*/*-packages", "store/*-bakeoff-*/lib/py*/*-packages")
-INSTALLED = (*_SITES, "py*/*-packages", "*-packages", ".")  # below a prefix, and below folders in it
+INSTALLED = (*_SITES, "py*/*-packages", "*-packages", ".")  # package folders, relative to a prefix
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 def inherited(host: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables of our environment that are passed on, without PATH."""
+    """Return the variables that are passed on from our environment, without PATH."""
     return {name: value for name, value in host.items() if name in ALLOWED or name.startswith(ALLOWED_PREFIX)}
 
 
 def search_path(host: Mapping[str, str]) -> str:
-    """Return a PATH with our Python and Node first, and without relative entries: they lead to the subject's folder."""
+    """Return a PATH with our Python and Node first. Relative entries are unsafe and dropped."""
     return _with_ours_first(host.get("PATH", DEFAULT_PATH))
 
 
@@ -251,7 +251,7 @@ def _with_ours_first(path: str) -> str:
 
 
 def private(inside: Place) -> dict[str, str]:
-    """Return the variables that point into the place, as seen from inside the sandbox."""
+    """Return the variables that point into the place, as the command sees it."""
     tmp = str(inside.tmp)
     return {
         "HOME": str(inside.home),
@@ -266,12 +266,12 @@ def private(inside: Place) -> dict[str, str]:
 
 
 def environment(inside: Place, command: Command) -> dict[str, str]:
-    """Return the complete environment of a command that runs on the host's files."""
+    """Return the complete environment of a command on the host's file system."""
     return {**passed_on(command), "PATH": search_path(os.environ), **private(inside), **command.env}
 
 
 def passed_on(command: Command) -> dict[str, str]:
-    """Return the language and time variables for a command: fixed ones if it is graded, otherwise the host's."""
+    """Return the host's language and time variables, or fixed ones for a graded command."""
     return dict(FIXED) if command.graded else inherited(os.environ)
 
 
@@ -285,7 +285,7 @@ def toolchain() -> tuple[Path, ...]:
 
 
 def our_packages(roots: Iterable[Path]) -> list[Path]:
-    """Return the folder of this package, and of every other copy of it that is installed below the roots."""
+    """Return the folders of this package and of its other copies below the roots."""
     return list(dict.fromkeys([PACKAGE, *(copy for root in roots for copy in _installed_copies(root))]))
 
 

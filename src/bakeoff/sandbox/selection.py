@@ -37,7 +37,7 @@ class SandboxStatus:
 
 
 def available() -> list[SandboxStatus]:
-    """Try every sandbox and return the results, strongest first."""
+    """Try every sandbox, and return the results, strongest first."""
     statuses = []
     for name, find in FINDERS.items():
         sandbox, detail = find()
@@ -47,22 +47,21 @@ def available() -> list[SandboxStatus]:
 
 
 def guarantees(sandbox: Sandbox) -> str:
-    """Describe how a sandbox limits commands; empty for `docker`, which has its own limits."""
+    """Describe how a sandbox limits commands; empty for `docker`, which sets its own limits."""
     if isinstance(sandbox, ProcessSandbox):
         return f"{kernel_means().sentence()}; the network is this machine's"
     return kernel_means().sentence() if isinstance(sandbox, BubblewrapSandbox) else ""
 
 
 def choose_sandbox(name: str = "auto", *, hidden: Iterable[Path] = ()) -> Sandbox:
-    """Return the strongest sandbox that works, or the one that is asked for by name.
+    """Return the sandbox with this name, or the strongest one that works.
 
     Args:
         name: `docker`, `bwrap`, `process`, or `auto`.
-        hidden: Folders, such as results and suites, that no command may see, even where a sandbox shows the host's
-            files.
+        hidden: Folders that no command may see, such as results and suites.
 
     Raises:
-        SandboxMissing: The sandbox does not work here. The message says what to do.
+        SandboxMissing: The sandbox does not work here. The message explains how to fix that.
     """
     if name not in ("auto", *FINDERS):
         raise SandboxMissing(f"sandbox {name!r} is not one of auto, {', '.join(FINDERS)}")
@@ -81,7 +80,7 @@ def choose_sandbox(name: str = "auto", *, hidden: Iterable[Path] = ()) -> Sandbo
 
 
 def inside(sandbox: Sandbox, place: Place) -> Place:
-    """Return the place as the command sees it: at fixed paths, or unchanged in the `process` sandbox."""
+    """Return the place as a command sees it, at fixed paths unless in the `process` sandbox."""
     if isinstance(sandbox, BubblewrapSandbox | DockerSandbox):
         return replace(INSIDE, uid=place.uid)
     return place

@@ -1,7 +1,7 @@
-"""Talk to the supervisor: send the order, keep the output up to its limit, and pass on a cancellation.
+"""Talk to the supervisor: send orders, keep output up to a limit, pass on cancellation.
 
-Supervisors are forked by one server per process: see `supervisor/fork_server.py`. It is started with the first command,
-and again if it was killed. It gets the descriptors of each command.
+One server per process forks the supervisors (see `supervisor/fork_server.py`). It starts with the
+first command, restarts if killed, and gets the descriptors of each command.
 """
 
 import asyncio
@@ -40,15 +40,15 @@ MEGABYTE = 1 << 20
 CHUNK = 1 << 16
 LAST_OUTPUT_SECONDS = 1.0
 OPEN_FILES = 4096
-OWN_PROCESSES = 4  # of a wrapper such as bubblewrap
+OWN_PROCESSES = 4  # processes of a wrapper such as bubblewrap
 QUEUE_BYTES = 800 << 10  # in POSIX message queues
-FILTER_WORD = f"filter-{secrets.token_hex(8)}"  # stands in an argv for a descriptor that has `filter_of` the command
-STATUS_WORD = f"status-{secrets.token_hex(8)}"  # stands in an argv for a descriptor that the supervisor chooses
+FILTER_WORD = f"filter-{secrets.token_hex(8)}"  # placeholder for the descriptor of the filter
+STATUS_WORD = f"status-{secrets.token_hex(8)}"  # placeholder for the status descriptor
 FOLDER = Path(__file__).parent
 START = "import sys; sys.path.append({!r}); from supervisor.fork_server import main; sys.path.pop(); main({})"
-TRIES = 3  # for a server that is killed while it forks
+TRIES = 3  # if the server is killed while it forks
 START_SECONDS = 60.0
-RETRY_SECONDS = 0.005  # until the server has taken some of the descriptors that are on their way
+RETRY_SECONDS = 0.005  # while the server has too many descriptors queued
 GRACE_SECONDS = 150.0  # for killing and cleaning up; a supervisor that takes longer is broken
 NOT_STARTED = "no supervisor could be started: the process that forks them was killed each time"
 BUSY = {errno.EAGAIN, errno.ETOOMANYREFS, errno.ENOBUFS}
@@ -59,7 +59,7 @@ class ForkServerProcess:
 
     def __init__(self) -> None:
         self.connection, theirs = socket.socketpair()
-        # Some Pythons need this variable to start.
+        # Some Python installations need this variable to start.
         env = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
         with theirs:
             self.process = subprocess.Popen(
@@ -83,7 +83,7 @@ class ForkServerProcess:
         self.connection.setblocking(False)
 
     def send(self, descriptors: Sequence[int]) -> bool:
-        """Ask for one supervisor. Return False if the server is busy, and raise OSError if it has ended."""
+        """Request a supervisor. Return False if the server is busy; raise OSError if it ended."""
         try:
             socket.send_fds(self.connection, [b"s"], descriptors)
         except OSError as problem:
@@ -98,7 +98,7 @@ class ForkServerProcess:
 
 
 class _ForkServers:
-    """The fork server of this process. Forked processes do not inherit it: it ends with the process that started it."""
+    """The fork server of this process. Forked processes do not inherit it."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -106,7 +106,7 @@ class _ForkServers:
         self.controls = weakref.WeakSet[socket.socket]()
 
     def send(self, descriptors: Sequence[int]) -> bool:
-        """Ask the server for a supervisor, and start a server if there is none or it was killed."""
+        """Request a supervisor. Start a server if none is running."""
         with self.lock:
             if self.server is not None:
                 try:
@@ -124,13 +124,13 @@ class _ForkServers:
                 self.server = None
 
     def forget(self) -> None:
-        """Close our copies of sockets after a fork; otherwise our parent's commands would not end with it."""
+        """Close our copies of sockets after a fork, so that the parent's commands can end."""
         self.lock = threading.Lock()
         for control in self.controls:
             control.close()
         if self.server is not None:
             self.server.connection.close()
-            self.server.process.returncode = 0  # not our child
+            self.server.process.returncode = 0  # it is not our child
             self.server = None
 
 
@@ -140,7 +140,7 @@ os.register_at_fork(after_in_child=_servers.forget)
 
 
 class Supervisor:
-    """One supervisor: our end of its control socket, on which each message is a JSON line, and its pid."""
+    """A supervisor: its pid, and our end of the socket, which carries JSON lines."""
 
     def __init__(self) -> None:
         self.control, self.theirs = socket.socketpair()
@@ -149,7 +149,7 @@ class Supervisor:
         self.pid = 0
 
     async def read(self) -> Report | None:
-        """Wait for a message; return None when the supervisor has ended without one."""
+        """Wait for a message; return None if the supervisor ended without one."""
         while b"\n" not in self.received:
             try:
                 chunk = await asyncio.get_running_loop().sock_recv(self.control, 1 << 16)
@@ -163,11 +163,11 @@ class Supervisor:
         return message
 
     def say(self, word: bytes) -> None:
-        with contextlib.suppress(OSError):  # it has ended meanwhile
+        with contextlib.suppress(OSError):  # it has just ended
             self.control.send(word)
 
     async def end(self) -> None:
-        """Make it end its command, and wait until it has ended itself. Kill it if it hangs."""
+        """Make the supervisor end its command, and wait until it has ended. Kill it if it hangs."""
         with contextlib.suppress(OSError):
             self.control.shutdown(socket.SHUT_WR)
         try:
@@ -175,13 +175,13 @@ class Supervisor:
                 while await self.read() is not None:
                     pass
         except TimeoutError:
-            os.kill(self.pid, signal.SIGKILL)  # it is still there, because it has not closed its socket
+            os.kill(self.pid, signal.SIGKILL)  # it still runs, because its socket is open
         finally:
             self.control.close()
 
 
 async def start_supervisor(streams: Sequence[int]) -> Supervisor:
-    """Start a supervisor with these standard streams. The caller closes its copies of them, and awaits `end`."""
+    """Start a supervisor with these streams. The caller closes its copies and awaits `end`."""
     for _ in range(TRIES):
         supervisor = Supervisor()
         try:
@@ -202,7 +202,7 @@ async def start_supervisor(streams: Sequence[int]) -> Supervisor:
 
 @dataclass(frozen=True, slots=True)
 class CommandEnd:
-    """A command's result, and the supervisor's findings at its end."""
+    """A command's result, and what the supervisor found at the end."""
 
     completed: CommandResult
     epilogue: Sequence[str] = ()
@@ -210,7 +210,7 @@ class CommandEnd:
 
 
 class SupervisorLost(InfraError):
-    """A supervisor ended without a report. `so_far` holds the known part of the command's result."""
+    """A supervisor ended without a report. `so_far` has the result as far as known."""
 
     def __init__(self, message: str, so_far: CommandResult) -> None:
         super().__init__(message)
@@ -218,9 +218,9 @@ class SupervisorLost(InfraError):
 
 
 def confined_rlimits(limits: Limits) -> dict[str, int]:
-    """Return rlimits that bound a command between two checks; they are wider than the limits themselves.
+    """Return rlimits, wider than the limits, that bound a command between two checks.
 
-    The data segment is limited, not the address space: Node reserves far more of that than it ever uses.
+    The data segment is limited, not the address space, of which Node reserves far too much.
     """
     return {
         "RLIMIT_NPROC": limits.processes,
@@ -234,14 +234,14 @@ def confined_rlimits(limits: Limits) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class KernelMeans:
-    """The means of this machine to limit a command, as a supervisor's probe found them."""
+    """How the kernel of this machine can limit a command, as found by a probe."""
 
-    cgroup: Mapping[str, Any] | None  # where groups with limits of memory and processes can be made
-    own_ipc: bool  # an IPC namespace of its own; as a user, inside a user namespace
-    filters: bool  # seccomp
+    cgroup: Mapping[str, Any] | None  # where limited groups can be made
+    own_ipc: bool  # it can have its own IPC namespace
+    filters: bool  # seccomp works
 
     def sentence(self) -> str:
-        """Return a sentence on how the kernel limits commands in the `process` and `bwrap` sandboxes here."""
+        """Describe how the kernel limits commands in the `process` and `bwrap` sandboxes."""
         limits = "the kernel limits memory and processes (cgroup)"
         if not self.cgroup:
             limits = "memory is watched, and what is only in flight between processes is missed (no cgroup)"
@@ -254,7 +254,7 @@ class KernelMeans:
 
 @cache
 def kernel_means() -> KernelMeans:
-    """Ask a supervisor once which means of isolation the kernel of this machine offers."""
+    """Find out once, by a supervisor's probe, how this kernel can isolate commands."""
     report = supervise_now({"probe": True})
     return KernelMeans(report.get("cgroup"), bool(report.get("own_ipc")), can_filter())
 
@@ -271,19 +271,20 @@ def make_order(
     access: Mapping[str, object] | None = None,
     epilogue: Sequence[Sequence[str]] = (),
 ) -> Order:
-    """Return the order for a supervisor: one JSON object that says how to start, confine, watch and end a command.
+    """Return an order for a supervisor: JSON on how to start, confine, watch and end a command.
 
     Args:
-        command: The command, with its place, time and limits.
-        argv: The program to start, which may wrap the command. `FILTER_WORD` and `STATUS_WORD` in it stand for
-            descriptors.
+        command: The command with its place and limits.
+        argv: The program to start, which may wrap the command. `FILTER_WORD` and `STATUS_WORD`
+            are placeholders for descriptors.
         env: The whole environment.
-        cwd: The folder to start in, as the started program sees it.
-        confined: False for a program that the user trusts and for the client of an engine, which get no limits.
-        mounts: The private view of the file system, None for the host's.
-        system_read_only: Make everything read-only that the view does not bind as writable.
-        access: Paths that can be read, listed and changed, where the kernel has Landlock.
-        epilogue: Commands that run after the command has ended, however it ended.
+        cwd: The folder to start in, as the program sees it.
+        confined: False for trusted programs and clients of container engines, which get no
+            limits.
+        mounts: The private view of the file system; None for the host's.
+        system_read_only: Make everything read-only except writable mounts of the view.
+        access: Paths to read, list and write, if the kernel has Landlock.
+        epilogue: Commands to run after the command, however it ended.
     """
     place = command.place
     means = kernel_means() if confined else None
@@ -303,7 +304,7 @@ def make_order(
         "confined": confined,
         "uid": place.uid if confined else None,
         "root": str(place.work.parent),
-        "owner": None if confined else place.uid,  # a container's processes are not below the supervisor
+        "owner": None if confined else place.uid,  # a container's processes are not descendants
         "rlimits": confined_rlimits(command.limits) if confined else {},
         "memory": command.limits.memory_mb * MEGABYTE if confined or place.uid is not None else 0,
         "disk": command.limits.disk_mb * MEGABYTE,
@@ -316,7 +317,7 @@ def make_order(
 
 @dataclass(frozen=True, slots=True)
 class SupervisedProcess:
-    """A running command with its streams, and at the end the report of its supervisor."""
+    """A running command: its streams and, at the end, the supervisor's report."""
 
     stdin: asyncio.StreamWriter
     stdout: asyncio.StreamReader
@@ -325,25 +326,25 @@ class SupervisedProcess:
     supervisor: Supervisor
 
     async def report(self) -> Report | None:
-        """Wait until all processes of the command have ended. Return None if the supervisor died without a report."""
+        """Wait for the end of all processes, and return the supervisor's report, if any."""
         return authentic(self.order, await self.supervisor.read())
 
     def say(self, word: bytes) -> None:
-        """Make the supervisor end the command early. `word` becomes the reason in its report."""
+        """End the command early. `word` becomes the reason in the report."""
         self.supervisor.say(word)
 
 
 @contextlib.asynccontextmanager
 async def supervised_process(order: Order, *, limit: int = CHUNK) -> AsyncIterator[SupervisedProcess]:
-    """Run one order with open input and output. Leaving the block ends the command and all its processes.
+    """Run an order with open input and output. Leaving the block ends all its processes.
 
-    `limit` is the length of the longest line that can be read, in bytes.
+    `limit` is the maximum length of a line in bytes.
     """
     hide_our_memory()
     (their_stdin, stdin), (stdout, their_stdout), (stderr, their_stderr) = open_pipes(3)
     theirs = (their_stdin, their_stdout, their_stderr)
     async with contextlib.AsyncExitStack() as stack:
-        stack.push_async_callback(asyncio.sleep, 0)  # the loop closes the pipes in its next turn
+        stack.push_async_callback(asyncio.sleep, 0)  # the loop closes pipes in its next turn
         try:
             writer = await _writer(stdin, stack)
             out, err = await _reader(stdout, limit, stack), await _reader(stderr, limit, stack)
@@ -358,7 +359,7 @@ async def supervised_process(order: Order, *, limit: int = CHUNK) -> AsyncIterat
 
 
 def open_pipes(count: int) -> list[tuple[int, int]]:
-    """Open this many pipes, or none if there are not enough descriptors."""
+    """Open this many pipes, or none if descriptors run out."""
     pipes: list[tuple[int, int]] = []
     try:
         while len(pipes) < count:
@@ -395,17 +396,17 @@ async def _reader(descriptor: int, limit: int, stack: contextlib.AsyncExitStack)
 
 
 def order_line(order: Order) -> bytes:
-    """Return an order as the line of JSON that a supervisor reads."""
+    """Return an order as one line of JSON."""
     return json.dumps(order).encode() + b"\n"
 
 
 def authentic(order: Order, report: Report | None) -> Report | None:
-    """Return the report if it has the secret of the order, which only our supervisor knows."""
+    """Return the report if it has the order's secret, which only our supervisor knows."""
     return report if report is not None and report.get("secret") == order["secret"] else None
 
 
 class _CommandOutput:
-    """Keep the output of a command up to a number of bytes for each stream, and end the command beyond that."""
+    """Keeps a limited number of bytes per output stream, and ends the command beyond that."""
 
     def __init__(self, process: SupervisedProcess, most_bytes: int) -> None:
         self._process, self._most_bytes = process, most_bytes
@@ -413,7 +414,7 @@ class _CommandOutput:
         self.is_over = False
 
     async def read(self) -> None:
-        """Read both streams to their ends, or to the limit of each."""
+        """Read both streams to their end or limit."""
         streams = (self._process.stdout, self._process.stderr)
         await asyncio.gather(*(self._read(stream, kept) for stream, kept in zip(streams, self._kept, strict=True)))
 
@@ -432,19 +433,19 @@ class _CommandOutput:
 
 
 async def supervise(order: Order, command: Command) -> CommandEnd:
-    """Run one order. A cancellation ends the command and all its processes before it is passed on.
+    """Run an order. On cancellation, first end the command and all its processes.
 
     Args:
-        order: What the supervisor does: see `make_order`.
-        command: The command of the order, for its input, its limit of output and its `time_up`.
+        order: The order for the supervisor; see `make_order`.
+        command: The command, for its input, output limit and `time_up`.
 
     Raises:
-        SupervisorLost: The supervisor was killed. `so_far` has the output until then.
+        SupervisorLost: The supervisor was killed. `so_far` has the output.
         InfraError: The command was not started, or left a process that cannot be killed.
     """
 
     async def feed() -> None:
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # a command need not read its input
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # a command may ignore its input
             process.stdin.write(command.stdin)
             await process.stdin.drain()
         process.stdin.close()
@@ -463,7 +464,7 @@ async def supervise(order: Order, command: Command) -> CommandEnd:
         try:
             async with asyncio.timeout(order["seconds"] + GRACE_SECONDS):
                 found = await asyncio.shield(report)
-            # What was printed last is still in the pipes. A process that cannot be killed may keep them open.
+            # Read what is left in the pipes, which an unkillable process may keep open.
             await asyncio.wait([reading], timeout=LAST_OUTPUT_SECONDS)
         except asyncio.CancelledError:
             process.say(b"cancelled\n")
@@ -479,7 +480,7 @@ async def supervise(order: Order, command: Command) -> CommandEnd:
 
 
 def finish(order: Order, report: Report | None, output: _CommandOutput, seconds: float) -> CommandEnd:
-    """Return the end of a command. Raise `InfraError` if it was not run, or was not ended properly."""
+    """Return the end of a command. Raise `InfraError` if it did not run or end properly."""
     if report is None:
         left = "what it ran may still be running"
         if order["uid"] is not None:
@@ -496,9 +497,9 @@ def finish(order: Order, report: Report | None, output: _CommandOutput, seconds:
 
 
 def supervise_now(order: Order) -> Report:
-    """Carry out an order without output, for probes and for cleaning up, and block until it has ended.
+    """Run an order without output, for probes and cleaning up, and block until it ends.
 
-    It runs in an event loop of its own, so that it can be called from anywhere.
+    This uses a new event loop, so that it can be called from anywhere.
     """
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(asyncio.run, _supervise_quietly({"secret": secrets.token_hex(16), **order})).result()

@@ -1,11 +1,11 @@
-"""Choose the system calls that a command may not use, as a program for the kernel (seccomp).
+"""Choose the system calls that a command may not use, as a seccomp program for the kernel.
 
-No command can look into other processes, use the keys and programs that the kernel keeps, or enter new namespaces,
-where it would be root. A graded command that need not start processes cannot start any; threads still work.
+No command can inspect other processes, use the kernel's key store or BPF, or enter new namespaces,
+where it would be root. Graded commands that need no child processes cannot start any, only threads.
 
-Two runs of graded code must not talk to each other. Both read the same files of the system, so graded commands get no
-locks, leases, hints and notifications on files, cannot see which pages of a file are in memory, and get no figures of
-the whole machine. Locks are answered as if they were taken, because honest programs lock files of their own.
+Two runs of graded code must not communicate. Since both read the same system files, graded commands
+get no locks, leases, hints or notifications on files, cannot see which pages of a file are cached,
+and get no machine-wide figures. Taking a lock seems to succeed, since honest programs use locks.
 """
 
 import ctypes
@@ -30,7 +30,7 @@ NEW_NAMESPACES = 0x7E020000
 X32_CALLS = 0x40000000  # a second set of numbers for the calls of x86-64
 
 MACHINES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
-REFUSED = {  # by their names, with their numbers on these machines
+REFUSED = {  # calls by name, with their numbers on each architecture
     "ptrace": (101, 117),
     "process_vm_readv": (310, 270),
     "process_vm_writev": (311, 271),
@@ -56,15 +56,15 @@ REFUSED = {  # by their names, with their numbers on these machines
     "fspick": (433, 433),
     "mount_setattr": (442, 442),
 }
-SHARED_IPC = {  # objects made with these outlive their process, in memory that belongs to no process
+SHARED_IPC = {  # objects that outlive their process and use memory of no process
     "shmget": (29, 194),
     "semget": (64, 190),
     "msgget": (68, 186),
     "mq_open": (240, 180),
 }
-SHARED_FIGURES = {  # figures that one sandbox changes and another one reads
+SHARED_FIGURES = {  # values that one sandbox can change and another read
     "mincore": (27, 232),
-    "preadv2": (327, 286),  # shows which pages are in memory; without it, C libraries use `preadv`
+    "preadv2": (327, 286),  # reveals cached pages; C libraries fall back to `preadv`
     "cachestat": (451, 451),
     "inotify_init1": (294, 26),
     "fanotify_init": (300, 262),
@@ -73,7 +73,7 @@ SHARED_FIGURES = {  # figures that one sandbox changes and another one reads
     "quotactl": (179, 60),
     "quotactl_fd": (443, 443),
 }
-OF_X86 = {"fork": 57, "vfork": 58, "inotify_init": 253, "ustat": 136}  # elsewhere `clone` and the newer ones
+OF_X86 = {"fork": 57, "vfork": 58, "inotify_init": 253, "ustat": 136}  # elsewhere, only `clone` and newer calls
 NUMBERS: dict[str, tuple[int, int]] = {
     **REFUSED,
     **SHARED_IPC,
@@ -89,32 +89,34 @@ NUMBERS: dict[str, tuple[int, int]] = {
 }
 SOL_SOCKET, SO_SNDBUF, SO_RCVBUF = 1, 7, 8
 F_SETPIPE_SZ = 1031
-FAMILIES = (1, 2, 10, 16)  # Unix, IPv4, IPv6 and netlink, of which each network namespace has its own
+FAMILIES = (1, 2, 10, 16)  # Unix, IPv4, IPv6, netlink: separate per network namespace
 LAST_FAMILY = max(FAMILIES)
-TAKE_LOCK = (6, 7, 37, 38)  # F_SETLK, F_SETLKW, and those of open files; with none taken, F_GETLK reveals nothing
-MARK_FILE = (1024, 1025, 1026, 1035, 1036, 1037, 1038)  # leases, notifications, and hints that stay with a file
-FS_IOC_FIEMAP = 0xC020660B  # the place of a file on the disk, which depends on what others wrote and deleted
+TAKE_LOCK = (6, 7, 37, 38)  # F_SETLK, F_SETLKW, and those of open files
+MARK_FILE = (1024, 1025, 1026, 1035, 1036, 1037, 1038)  # leases, notifications and hints of a file
+FS_IOC_FIEMAP = 0xC020660B  # the position of a file on disk, which others influence
 
 
 class Rule(NamedTuple):
-    """The answer to a system call: always, or only if an argument passes the check against one of the values."""
+    """The answer to a system call: always, or if an argument matches one of the values."""
 
     call: str
-    answer: int  # an error number; 0 says that it is done, and does nothing
+    answer: int  # an error number; 0 claims success without doing anything
     argument: int = 0
     values: tuple[int, ...] = ()
     check: int = EQUAL
-    unless: bool = False  # the answer if the check does not hold, for one value
-    level: int | None = None  # and only if the second argument is this
+    unless: bool = False  # answer if the check fails, for one value
+    level: int | None = None  # only if the second argument has this value
 
 
 def filter_of(command: Command, *, own_ipc: bool = True, counted: bool = True) -> bytes:
-    """Return the program that refuses system calls to a command; empty if the kernel does not support one.
+    """Return the program that refuses system calls; empty if the kernel does not support it.
 
     Args:
-        command: The command; graded ones are refused more.
-        own_ipc: True if it has an IPC namespace of its own. Otherwise its IPC objects would outlive it.
-        counted: True if the kernel counts the memory of its buffers. Otherwise it cannot enlarge them.
+        command: The command. Graded commands may use fewer calls.
+        own_ipc: True if the command has its own IPC namespace. Otherwise, its IPC objects would
+            outlive it.
+        counted: True if the kernel counts the memory of buffers. Otherwise, they have a fixed
+            size.
     """
     if not can_filter():
         return b""
@@ -124,13 +126,13 @@ def filter_of(command: Command, *, own_ipc: bool = True, counted: bool = True) -
 
 
 def can_filter() -> bool:
-    """Return True if the kernel accepts such programs and the numbers of its calls are known."""
+    """Return True if the kernel accepts such programs and we know its call numbers."""
     return platform.machine() in MACHINES and kernel_filters()
 
 
 @cache
 def kernel_filters() -> bool:
-    """Return True if the kernel accepts such programs. The probe passes no program, and expects EFAULT."""
+    """Return True if the kernel accepts such programs. The probe passes none and expects EFAULT."""
     if sys.platform != "linux":
         return False
     libc = ctypes.CDLL(None, use_errno=True)
@@ -139,9 +141,9 @@ def kernel_filters() -> bool:
 
 
 def rules_for(*, graded: bool, children: bool = True, own_ipc: bool = True, counted: bool = True) -> list[Rule]:
-    """Return the rules for a command, grouped by call."""
+    """Return the rules for a command, grouped by system call."""
     rules = [Rule(name, errno.EPERM) for name in REFUSED]
-    # The arguments of `clone3` cannot be checked. Without it, C libraries use `clone`, as on an older kernel.
+    # The arguments of `clone3` cannot be checked. C libraries fall back to `clone`.
     rules += [Rule("clone3", errno.ENOSYS), Rule("clone", errno.EPERM, 0, (NEW_NAMESPACES,), ANY_BIT)]
     if not own_ipc:
         rules += [Rule(name, errno.ENOSYS) for name in SHARED_IPC]
@@ -152,10 +154,10 @@ def rules_for(*, graded: bool, children: bool = True, own_ipc: bool = True, coun
         others = tuple(sorted({*range(LAST_FAMILY)}.difference(FAMILIES)))
         rules += [Rule("socket", errno.EAFNOSUPPORT, 0, others)]
         rules += [Rule("socket", errno.EAFNOSUPPORT, 0, (LAST_FAMILY + 1,), AT_LEAST)]
-    if not counted:  # larger buffers are refused: of sockets by doing nothing, as with a size beyond the limit
+    if not counted:  # refuse larger buffers; for sockets, pretend success
         rules += [Rule("fcntl", errno.EPERM, 1, (F_SETPIPE_SZ,))]
         rules += [Rule("setsockopt", 0, 2, (SO_SNDBUF, SO_RCVBUF), level=SOL_SOCKET)]
-    if graded and not children:  # compilers and Java ask it for the size of the memory, and take any answer
+    if graded and not children:  # compilers and Java use it only for the memory size
         rules += [Rule("sysinfo", errno.ENOSYS)]
     if not children:
         rules += [Rule("fork", errno.EPERM), Rule("vfork", errno.EPERM)]
@@ -167,7 +169,7 @@ def rules_for(*, graded: bool, children: bool = True, own_ipc: bool = True, coun
 def refusing_program(
     machine: str, *, graded: bool, children: bool, own_ipc: bool = True, counted: bool = True
 ) -> bytes:
-    """Return the instructions: for each call that has rules, a block that ends with an answer."""
+    """Return the instructions: for each call with rules, a block that ends with an answer."""
     column = list(MACHINES).index(machine)
     numbers = {name: columns[column] for name, columns in NUMBERS.items()}
     program = [_load(MACHINE_AT), _instruction(EQUAL, MACHINES[machine], 1, 0), _answer(errno.EPERM), _load(NUMBER_AT)]
@@ -183,7 +185,7 @@ def refusing_program(
 
 
 def _checks(rule: Rule) -> Iterator[bytes]:
-    """Yield the instructions that return the answer if one of the values matches, and otherwise jump past it."""
+    """Yield the instructions that answer if a value matches, and otherwise skip the answer."""
     if rule.level is not None:
         yield _load(ARGUMENTS_AT + 8)
         yield _instruction(EQUAL, rule.level, 0, len(rule.values) + 2)
@@ -195,16 +197,16 @@ def _checks(rule: Rule) -> Iterator[bytes]:
 
 
 def docker_profile() -> str:
-    """Return the rules for graded commands as a profile for container engines, which replaces their own profile.
+    """Return the rules for graded commands as a profile for container engines.
 
-    The rule for `fstatfs` is left out: engines call it themselves before they start the command.
+    The rule for `fstatfs` is left out, because engines use it before they start the command.
     """
     rules = [entry for rule in rules_for(graded=True) if rule.call != "fstatfs" for entry in _entries(rule)]
     return json.dumps({"defaultAction": "SCMP_ACT_ALLOW", "syscalls": rules})
 
 
 def _entries(rule: Rule) -> Iterator[dict[str, object]]:
-    """Yield the entries of one rule: one for each value, and for each bit of a mask."""
+    """Yield the profile entries of a rule: one for each value and each bit of a mask."""
     entry = {"names": [rule.call], "action": "SCMP_ACT_ERRNO", "errnoRet": rule.answer}
     if not rule.values:
         yield entry

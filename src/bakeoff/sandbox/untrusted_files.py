@@ -1,7 +1,7 @@
-"""Collect files from an untrusted folder: regular files with plain names, within limits. All others are refused.
+"""Collect regular files with plain names from an untrusted folder, within limits.
 
-Every folder is opened relative to its parent's descriptor without following links, and every file is checked again
-through its own descriptor after it is opened. Renaming files meanwhile therefore gains nothing.
+Every folder is opened relative to its parent's descriptor, without following links. Every file is
+checked again through its own descriptor after opening, so that renaming is useless.
 """
 
 import contextlib
@@ -44,13 +44,13 @@ KINDS = (
 
 @dataclass(frozen=True, slots=True)
 class TakenFiles:
-    """The files that were taken, and the reasons for refused ones, both by path with forward slashes."""
+    """The collected files, and the reasons for refused ones, by path with forward slashes."""
 
     files: dict[str, bytes]
     refused: dict[str, str]  # the paths are safe to print
 
     def texts(self) -> tuple[dict[str, str], dict[str, str]]:
-        """Return the files as texts; files that are not UTF-8 are refused too."""
+        """Return the files as texts. Files that are not UTF-8 are also refused."""
         texts, refused = {}, dict(self.refused)
         for path, content in self.files.items():
             try:
@@ -62,7 +62,7 @@ class TakenFiles:
 
 @dataclass
 class _FileSearch:
-    """One walk over one untrusted folder."""
+    """One walk through an untrusted folder."""
 
     patterns: "_Patterns"
     device: int
@@ -70,7 +70,7 @@ class _FileSearch:
     files_left: int
     entries_left: int = MAX_ENTRIES
     refused: dict[str, str] = field(default_factory=dict)
-    folded: dict[str, str] = field(default_factory=dict)  # case-folded path: the path that was taken
+    folded: dict[str, str] = field(default_factory=dict)  # case-folded path -> collected path
 
     def refuse(self, path: str, why: str) -> None:
         if len(self.refused) < MAX_REFUSALS:
@@ -80,8 +80,8 @@ class _FileSearch:
 def take(source_root: Path, patterns: Iterable[str], *, max_bytes: int, max_files: int) -> TakenFiles:
     """Read the matching files into memory.
 
-    A pattern is a path or a glob relative to the root; `**` stands for any number of folders. All bytes of all files
-    together count against `max_bytes`.
+    A pattern is a path or glob relative to the root; `**` matches any number of folders.
+    `max_bytes` limits the total size of all files.
     """
     compiled = _Patterns([patterns] if isinstance(patterns, str) else patterns)
     with open_folder(source_root) as root:
@@ -98,7 +98,7 @@ def take(source_root: Path, patterns: Iterable[str], *, max_bytes: int, max_file
 
 
 class _Patterns:
-    """Globs as regular expressions, and the folders that they can match in."""
+    """Globs as regular expressions, and the folders in which they can match."""
 
     def __init__(self, patterns: Iterable[str]) -> None:
         self.bad: list[tuple[str, str]] = []
@@ -129,14 +129,12 @@ class _Patterns:
 
 
 def matches_pattern(path: str, patterns: Iterable[str]) -> bool:
-    """Return True if `take` would take a file of this path."""
+    """Return True if `take` would collect a file with this path."""
     return _Patterns(patterns).match(path)
 
 
 def translate(parts: list[str]) -> str:
-    """Translate a glob. `*` and `?` match within one component, `**` any number of them, or at the end everything
-    below.
-    """
+    """Translate a glob. `*` and `?` match in one component, `**` any number of components."""
     expression = ""
     for index, part in enumerate(parts):
         last = index == len(parts) - 1
@@ -148,7 +146,7 @@ def translate(parts: list[str]) -> str:
 
 
 def translate_component(part: str) -> str:
-    """Translate one component of a glob, which matches within one component only."""
+    """Translate one component of a glob, whose wildcards do not match slashes."""
     expression, index = "", 0
     while index < len(part):
         closing = part.find("]", index + 2) if part[index] == "[" else -1
@@ -168,7 +166,7 @@ def translate_component(part: str) -> str:
 
 @contextlib.contextmanager
 def open_folder(root: Path) -> Iterator[int]:
-    """Open a folder. The subject is to blame if a command has locked, removed or replaced a folder of its place."""
+    """Open a folder. If a command locked, removed or replaced it, blame the subject."""
     descriptor = open_unlocked(root)
     try:
         yield descriptor
@@ -177,7 +175,7 @@ def open_folder(root: Path) -> Iterator[int]:
 
 
 def open_unlocked(root: Path) -> int:
-    """Return a descriptor of a folder. If the folder belongs to a place, first let its owner enter it again."""
+    """Return a folder's descriptor. If it belongs to a place, first make it accessible."""
     of_a_place = root.parent.name.startswith(PLACE_PREFIX)
     try:
         if of_a_place:
@@ -189,7 +187,7 @@ def open_unlocked(root: Path) -> int:
 
 
 def unlock_folder(root: Path) -> None:
-    """Restore the original mode of a folder, without following a link that has taken its place."""
+    """Restore the original mode of a folder, without following a link in its place."""
     if sys.platform != "linux":
         return
     descriptor = os.open(root, os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -210,7 +208,7 @@ def _walk(search: _FileSearch, folder: int, prefix: str, depth: int) -> Iterator
             found = os.stat(name, dir_fd=folder, follow_symlinks=False)
             if stat.S_ISDIR(found.st_mode):
                 yield from _enter(search, folder, name, path, depth, enter=enter)
-            elif wanted or stat.S_ISLNK(found.st_mode):  # a link may stand for a folder that was to be entered
+            elif wanted or stat.S_ISLNK(found.st_mode):  # a link may replace a folder
                 yield from _open(search, folder, name, path, found)
         except OSError as problem:
             search.refuse(path, f"cannot be read: {problem.strerror}")
@@ -249,7 +247,7 @@ def _enter(
 
 
 def _open(search: _FileSearch, folder: int, name: str, path: str, found: os.stat_result) -> Iterator[tuple[str, bytes]]:
-    why = name_problem(name) or not_plain(found)  # a device must not even be opened
+    why = name_problem(name) or not_plain(found)  # devices must not even be opened
     if why:
         search.refuse(path, why)
         return
@@ -273,14 +271,14 @@ def _open(search: _FileSearch, folder: int, name: str, path: str, found: os.stat
 
 @contextlib.contextmanager
 def open_below(root: int, path: str) -> Iterator[int]:
-    """Open one plain file for reading; raise `OSError` for any other. `root` is the descriptor of an open folder."""
+    """Open one plain file below the descriptor `root`. Raise `OSError` for other files."""
     *folders, name = path.split("/")
     with contextlib.ExitStack() as opened:
         folder = root
         for part in folders:
             folder = os.open(part, FOLDER_FLAGS, dir_fd=folder)
             opened.callback(os.close, folder)
-        _check_plain(path, os.stat(name, dir_fd=folder, follow_symlinks=False))  # a device must not even be opened
+        _check_plain(path, os.stat(name, dir_fd=folder, follow_symlinks=False))  # devices must not even be opened
         descriptor = os.open(name, FILE_FLAGS, dir_fd=folder)
         opened.callback(os.close, descriptor)
         _check_plain(path, os.fstat(descriptor))
@@ -293,10 +291,7 @@ def _check_plain(path: str, found: os.stat_result) -> None:
 
 
 def not_plain(found: os.stat_result) -> str:
-    """Return the reason why a file cannot be taken: it is a link, a device or the like, or has a second name.
-
-    Empty if it can be taken.
-    """
+    """Return why a file cannot be collected, for example a link; empty if it can."""
     for is_kind, why in KINDS:
         if is_kind(found.st_mode):
             return why
@@ -316,7 +311,7 @@ def _over_limits(search: _FileSearch, path: str, opened: os.stat_result) -> str:
 
 
 def _read(descriptor: int, size: int) -> bytes | None:
-    """Return the content of an open file; None if it has grown meanwhile."""
+    """Return the content of an open file; None if it has grown since the check."""
     content = bytearray()
     while len(content) <= size:
         chunk = os.read(descriptor, min(CHUNK, size + 1 - len(content)))
@@ -326,14 +321,14 @@ def _read(descriptor: int, size: int) -> bytes | None:
     return None
 
 
-# --- the side that is written to ----------------------------------------------------------------------------------
+# --- writing ----------------------------------------------------------------------------------
 
 
 def write_below(root: int, path: str, content: bytes, mode: int, owner: int | None = None) -> str:
-    """Write beside the target and rename over it, so that a link at the target is replaced and not followed.
+    """Write a file and rename it over the target, so that a link there is replaced, not followed.
 
-    `root` is the descriptor of an open folder; new files and folders are given to `owner`. Returns the problem, or an
-    empty text.
+    `root` is the descriptor of an open folder; `owner` gets new files and folders. Return the
+    problem, or an empty string.
     """
     *folders, name = path.split("/")
     with contextlib.ExitStack() as opened:

@@ -12,6 +12,7 @@ from bakeoff.scorers.registry import scorer_kinds
 if TYPE_CHECKING:
     from bakeoff.scorers.adapters import *  # noqa: F403
     from bakeoff.scorers.checks import *  # noqa: F403
+    from bakeoff.scorers.code import *  # noqa: F403
     from bakeoff.scorers.command import *  # noqa: F403
     from bakeoff.scorers.judge import *  # noqa: F403
     from bakeoff.scorers.mcp.scorer import *  # noqa: F403

@@ -21,9 +21,9 @@ from bakeoff._kernel.json import as_json
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.threads import call
 from bakeoff.errors import GraderError, UsageError
-from bakeoff.plan import ScorerSpec, describe, read_options
+from bakeoff.plan import Case, ScorerSpec, describe, read_options
 from bakeoff.protocols import Needs, Scored, ScoreInput
-from bakeoff.record import Score, Usage
+from bakeoff.record import LABEL, Score, Usage
 from bakeoff.scorers.configurable import ConfigurableScorer
 from bakeoff.scorers.registry import scorer
 
@@ -111,6 +111,7 @@ class PydanticEvaluator:
             for name, (value, reason) in sorted(results.items(), key=lambda item: numbers.get(item[0], 1.0))
         ]
         kept = {name: as_json(value) for name, (value, _) in results.items()} if len(results) > 1 else {}
+        kept |= {} if numbers else {LABEL: ", ".join(str(value) for value, _ in results.values())}
         mean = sum(numbers.values()) / len(numbers) if numbers else None
         return Score(name=self.name, value=mean, reason="; ".join(filter(None, told)), metadata=kept)
 
@@ -172,7 +173,7 @@ class DeepEvalMetric:
 
 
 async def _measured(metric: Any, test_case: Any) -> Any:
-    """Measure asynchronously if the metric can, else in a thread. Custom metrics may implement only one of the two."""
+    """Measure asynchronously if the metric supports it, or else in a thread."""
     if getattr(metric, "async_mode", True):
         try:
             return await metric.a_measure(test_case, **_quiet(metric.a_measure))
@@ -225,7 +226,7 @@ def _tool(made_as: Any, wanted: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class AutoevalsScorer:
-    """Wraps an autoevals scorer, which gets the output, the expected value, and the rest of the row by name."""
+    """Wraps an autoevals scorer, which gets the output, the expected value and the rest of the row."""
 
     scorer: Any
 
@@ -293,7 +294,11 @@ class Function(ConfigurableScorer):
         return FunctionScorerOptions
 
     def __post_init__(self) -> None:
-        """Check nothing: in Python, a function is given instead of the options of a plan."""
+        """Check nothing, because in Python a function replaces the options of a plan."""
+
+    def accepts_reference(self, case: Case) -> bool:
+        """Return True if the case has reference files: an expected answer may be a part of what a function wants."""
+        return bool(case.reference)
 
     async def __call__(self, given: ScoreInput) -> Scored:
         # In a task of its own: a function may cancel its task, and this one has a trial to finish.

@@ -1,4 +1,4 @@
-"""Check an output by conditions that hold or do not hold: `checks`, with a weight for each."""
+"""Check whether an output meets conditions, each with a weight: `checks`."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -13,14 +13,15 @@ from bakeoff.errors import GraderError
 from bakeoff.protocols import ScoreInput
 from bakeoff.record import Score
 from bakeoff.scorers.configurable import ConfigurableScorer
+from bakeoff.scorers.patterns import is_found
 from bakeoff.scorers.registry import scorer
-from bakeoff.scorers.text import as_text, is_found, json_in
+from bakeoff.scorers.text import as_text, json_in
 
 _SECONDS = 10.0  # for one search for a pattern
 _MAX_STEPS = 2_000_000  # of counting edits: a second
 _NOT = "not-"
 
-_WITHOUT_VALUE = ("is-json", "contains-json")
+WITHOUT_VALUE = ("is-json", "contains-json")
 _LISTS = ("contains-any", "contains-all", "icontains-any", "icontains-all")
 
 
@@ -49,7 +50,7 @@ class Check(FrozenModel):
         kind = self.type.removeprefix(_NOT)
         if self.type not in CONDITIONS:
             raise ValueError(f"{self.type!r} is no condition: write one of {', '.join(CONDITIONS)}")
-        if kind in _WITHOUT_VALUE:
+        if kind in WITHOUT_VALUE:
             _refuse_wrong_schema(self.value)
         elif kind == "max-words":
             if not isinstance(self.value, int) or self.value < 0 or isinstance(self.value, bool):
@@ -188,7 +189,7 @@ def _levenshtein(output: str, check: Check) -> str | None:
 
 
 def is_within(one: str, other: str, most: int) -> bool:
-    """Tell whether this many insertions, deletions and replacements suffice to turn one text into the other."""
+    """Tell whether the edit distance between two texts is at most `most`."""
     if abs(len(one) - len(other)) > most:
         return False
     before = dict(enumerate(range(min(len(other), most) + 1)))  # edits by column, near the diagonal only

@@ -38,6 +38,10 @@ class Command(ConfigurableScorer):
         """Return True if the case has hidden files to grade with."""
         return bool(case.hidden)
 
+    def accepts_reference(self, case: Case) -> bool:
+        """Return True if the case has reference files, which are a whole solution."""
+        return bool(case.reference)
+
     async def __call__(self, given: ScoreInput) -> Score:
         if not self.can_score(given.case):
             return self.scored(None, "the case has no hidden files to grade with")
@@ -64,7 +68,7 @@ class Command(ConfigurableScorer):
         return float(done.ok), "" if done.ok else f"exit code {done.exit_code}: {_last_line(done)}"
 
     async def _is_missing(self, given: ScoreInput) -> bool:
-        """Return True if the program itself is missing. A solution that exits with 127 must not look like that."""
+        """Tell whether the program itself is missing, as a solution may also exit with 127."""
         program = self.argv[0]
         if "/" in program and not program.startswith("/"):
             return program in given.case.hidden  # otherwise the subject had to hand it in
@@ -97,7 +101,7 @@ def _last_line(done: CommandResult) -> str:
 
 
 def _output(done: CommandResult) -> str:
-    """Return both streams. A mark shows where a stream was cut, so that a key that was cut is still redacted."""
+    """Return both streams, with marks where they were cut, so that cut keys are redacted, too."""
     cut = CUT if done.stop == "output" else ""
     texts = [stream.decode(errors="replace") for stream in (done.stdout, done.stderr) if stream]
     return "".join(text + cut for text in texts)

@@ -1,6 +1,6 @@
 """Check the options of scorers: the fields of a scorer's dataclass are the options of its kind in a plan."""
 
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from functools import cache
 from typing import Any, Self, get_type_hints
 
@@ -16,7 +16,7 @@ _NO_OPTIONS = ("name", "only_recordings", "suite")  # fields that a plan sets in
 
 
 class ConfigurableScorer:
-    """Adds `from_spec` to a scorer's dataclass, and checks the fields of every object against their types."""
+    """A base class of scorers' dataclasses, which adds `from_spec` and checks the types of fields."""
 
     __slots__ = ()
     name: str
@@ -53,22 +53,36 @@ def _options_model(cls: type[Any]) -> type[FrozenModel]:
     return create_model(cls.__name__, __base__=FrozenModel, **options)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ComparingScorer(ConfigurableScorer):
-    """Scores cases that have an expected output, by `compare`."""
+    """A base class of scorers that compare the output with the expected output of a case.
 
-    __slots__ = ()
+    An `expected` among the scorer's options replaces that of all cases.
+    """
+
+    expected: Any = None
+
+    def expected_of(self, case: Case) -> Any:
+        """Return the expected output of a case; None if there is none."""
+        return case.expected_answer if self.expected is None else self.expected
 
     def can_score(self, case: Case) -> bool:
-        """Return True if the case has an expected output."""
-        return case.expected_answer is not None
+        """Return True if there is an expected output."""
+        return self.expected_of(case) is not None
+
+    def accepts_reference(self, case: Case) -> bool:
+        """Return True if the expected output of the case is right: the scorer has none of its own."""
+        return case.expected is not None and self.expected is None
 
     async def __call__(self, given: ScoreInput) -> Score:
+        if self.expected is not None:
+            given = replace(given, row={**given.row, "expected": self.expected})
         if given.expected is None:
             return self.scored(None, "the case has no expected output")
         return await self.compare(given)
 
     async def compare(self, given: ScoreInput) -> Score:
-        """Score an output. It is called only where the case has an expected output."""
+        """Score an output. Called only if the case has an expected output."""
         raise NotImplementedError
 
 

@@ -1,4 +1,4 @@
-"""Tell whether a scorer is the same as in another run, by its options and, for the user's own scorers, its code."""
+"""Identify scorers across runs by their options and, for the user's own scorers, by their code."""
 
 import dis
 import os
@@ -21,8 +21,8 @@ _MIN_SECRET_LENGTH = 8  # characters; a shorter text is not taken for a value of
 def scorer_digest(scorer: Any) -> str:
     """Return a digest of what a scorer does. Comments, formatting and docstrings do not change it.
 
-    Scorers of ours and of libraries count by name and options; functions and classes of the user by their compiled
-    code, with the functions and constants that it uses by name. Another minor version of Python compiles other code.
+    Our scorers and those of libraries count by name and options; the user's functions and classes by
+    compiled code, with all that it uses by name. Minor versions of Python compile different code.
     """
     return fingerprint(_described(scorer, frozenset()))[:16]
 

@@ -40,7 +40,7 @@ FACTUALITY: Mapping[str, float] = _ASKED["factuality"]
 
 @dataclass(frozen=True, kw_only=True)
 class _ChoosingJudge(ModelScorer):
-    """Lets the judge choose one of several statements, which have a score each."""
+    """A scorer that lets the judge choose one of several statements, each with a score."""
 
     PARTS: ClassVar = ("{criteria}", "{choices}")
 
@@ -50,10 +50,10 @@ class _ChoosingJudge(ModelScorer):
         """Ask the judge to choose a statement, and return the score of its choice.
 
         Args:
-            given: what is judged.
-            criteria: what to look at.
+            given: the input of the scorer.
+            criteria: the criteria for the choice.
             choices: the statements, each with its score from 0 to 1; at most ten.
-            texts: what the judge is shown, by the names that it sees.
+            texts: the texts that the judge is shown, by the names that it sees.
         """
         from bakeoff.scorers.judging import UnreadableVerdict, choice_question, read_choice
 
@@ -84,8 +84,8 @@ class _ChoosingJudge(ModelScorer):
 class Judge(_ChoosingJudge):
     """Asks a model how well the output meets your criteria.
 
-    It picks one of `choices`, which are texts with a score each. `show` adds the material that the answer is based on.
-    A verdict that cannot be read is unscored.
+    The judge picks one of `choices`, which are texts with a score each. `show` adds the material on
+    which the answer is based. If its verdict cannot be read, the answer is unscored.
     """
 
     criteria: str
@@ -115,17 +115,17 @@ def _is_blank(expected: Any) -> bool:
     return isinstance(expected, str) and not expected.strip()
 
 
-@scorer("factuality")
+@scorer("factuality", main="expected")
 @dataclass(frozen=True)
 class Factuality(_ChoosingJudge, ComparingScorer):
-    """Asks a model whether the facts in the output are those of the expected answer."""
+    """Asks a model whether the facts in the output agree with the expected answer."""
 
     _: KW_ONLY
     name: str = "factuality"
 
     def check(self, case: Case) -> str | None:
         """Refuse an expected answer without text, because there would be nothing to compare with."""
-        return _BLANK if _is_blank(case.expected_answer) else None
+        return _BLANK if _is_blank(self.expected_of(case)) else None
 
     async def compare(self, given: ScoreInput) -> Score:
         if _is_blank(given.expected):
@@ -138,8 +138,8 @@ class Factuality(_ChoosingJudge, ComparingScorer):
 class Refusal(_ChoosingJudge):
     """Asks a model whether the output is a refusal, and scores 1 if that is as expected.
 
-    The row's `refuse` says whether the answer should be a refusal, or else `refuse` of the scorer. A refusal that the
-    provider reports as such needs no judge.
+    The row's `refuse`, or else the scorer's, says whether the answer should be a refusal. If the
+    provider itself reports a refusal, the judge is not asked.
     """
 
     refuse: bool = True
@@ -200,7 +200,7 @@ class Preference(ModelScorer):
         return self.score(verdicts)
 
     async def compared(self, given: ScoreInput, question: str, one: str, other: str) -> list[JudgeVerdict]:
-        """Return a verdict for each repeat, in which the judge was asked in both orders."""
+        """Return a verdict for each repeat, which asks the judge in both orders."""
         from bakeoff.scorers.judging import Question
 
         prompt = (self.prompt or _ASKED["preference"]).replace("{criteria}", self.criteria)
@@ -212,7 +212,7 @@ class Preference(ModelScorer):
 
 
 def _combined(straight: str, swapped: str) -> JudgeVerdict:
-    """Combine the verdicts of both orders. If they disagree, the position decided, and neither answer is preferred."""
+    """Combine the verdicts of both orders. If they disagree, neither answer is preferred."""
     from bakeoff.scorers.judging import UnreadableVerdict, read_answer
 
     read: list[Any] = []
@@ -234,14 +234,14 @@ def _combined(straight: str, swapped: str) -> JudgeVerdict:
 async def select_best(
     answers: Mapping[str, Any], criteria: str, *, question: str = "", **settings: Any
 ) -> dict[str, float | None]:
-    """Compare every two answers in both orders, and return the share of points of each, best first.
+    """Compare each pair of answers in both orders, and return the share of points of each answer.
 
-    A better answer gets a point, a tie half of one. An answer without a readable comparison gets None.
+    The best comes first. A win is a point and a tie half a point; None if no verdict was readable.
 
     Args:
-        answers: by name, such as those of several models.
-        criteria: what makes an answer better.
-        question: what was asked.
+        answers: the answers by name, such as the names of several models.
+        criteria: the criteria for a better answer.
+        question: the question that was asked.
         settings: as for `Preference`.
     """
     from bakeoff.scorers.judge import current_input
@@ -265,7 +265,7 @@ _WRAPPED = "answer"  # the field of an answer that is not an object
 
 
 class JudgeSettings(TypedDict, total=False):
-    """The settings of the judge for `ask_judge`. They are those of `Judge`."""
+    """The settings of the judge for `ask_judge`, which are the same as for `Judge`."""
 
     model: str | None
     temperature: float | None
@@ -295,10 +295,10 @@ async def ask_judge(
     does not fit the schema raises GraderError: it is the judge's fault, and never the answer's.
 
     Args:
-        prompt: what you ask. It must hold nothing that a model or a user wrote.
+        prompt: your question. It must contain nothing that a model or a user wrote.
         schema: the type of the answer, such as `bool`, a dataclass or a pydantic model; or a JSON schema.
-        texts: the texts to judge, by names that the prompt may use. They stand between marks that their authors cannot
-            know. A list is shown as numbered texts.
+        texts: the texts to judge, by names that the prompt may use. They are put between marks that
+            their authors cannot know. A list is shown as numbered texts.
         settings: model, temperature, max_tokens, longest and same_model, as for `Judge`.
     """
     if not prompt.strip():
@@ -331,7 +331,7 @@ async def ask_judge(
 
 
 def current_input() -> ScoreInput:
-    """Return the input that is being scored; outside of a scorer, an empty one."""
+    """Return the input that is being scored, or an empty input outside of a scorer."""
     scoring = SCORING.get()
     if scoring is None:
         return ScoreInput.of()

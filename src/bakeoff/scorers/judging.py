@@ -45,7 +45,7 @@ _FORM = PROMPTS["form"]
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question to a judge in our own words. The judged texts are given between marks, and are not part of it."""
+    """A question to a judge in our words, without the judged texts, which are put between marks."""
 
     prompt: str
     schema: Mapping[str, Any]  # of the answer
@@ -77,7 +77,7 @@ def choice_question(criteria: str, choices: Mapping[str, str], longest: int, pro
 
 
 class UnreadableVerdict(GraderError):
-    """Raised if a judge's answer does not fit the schema."""
+    """The error raised if a judge's answer does not fit the schema."""
 
 
 def access_to(model: str, environment: Mapping[str, str]) -> ProviderAccess:
@@ -97,7 +97,7 @@ def preload(access: ProviderAccess) -> None:
 
 
 async def ask(judge: Asker, given: ScoreInput, question: Question, texts: Mapping[str, str]) -> list[str]:
-    """Ask the judge one question `repeats` times, one after the other, and return what it said each time.
+    """Ask the judge one question `repeats` times in turn, and return its answers.
 
     The repeat is also the seed, so that repeats can differ. Raises `GraderError` if the judge fails or is too slow:
     that is never the subject's fault.
@@ -237,7 +237,7 @@ _UNSEEN = re.compile(
 
 
 def neutral(text: str) -> str:
-    """Return the text with look-alikes for everything that resembles our marks or those of a chat format."""
+    """Replace everything that resembles our marks or a chat format's with look-alikes."""
     return _MARKS.sub(lambda found: found[0].translate(_HARMLESS), _UNSEEN.sub("", text))
 
 

@@ -1,8 +1,8 @@
-"""Compare values with expected ones that may say how to compare, such as the parameters of a call.
+"""Compare values, such as the parameters of a call, with expected values that may contain matchers.
 
-Values are compared as JSON: 90 equals 90.0 but not "90", true does not equal 1, the order of keys does not matter and
-the order of lists does. Anywhere in the expected value, an object that has only keys of `Matcher`, and more than
-`value` alone, says how to compare.
+Values are compared as JSON: 90 equals 90.0 but not "90", true does not equal 1, the order of keys
+does not matter, and the order of lists does. An object anywhere in the expected value is a matcher
+if it has only keys of `Matcher`, and not only `value`.
 """
 
 import math
@@ -16,7 +16,7 @@ from bakeoff._kernel.json import is_number
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import in_our_words
 from bakeoff._kernel.yaml import Key
-from bakeoff.scorers.text import is_found
+from bakeoff.scorers.patterns import is_found
 
 _SEARCH_SECONDS = 5.0
 _MAX_SHOWN_LENGTH = 200
@@ -67,7 +67,7 @@ class Matcher(FrozenModel):
 
     @property
     def is_open(self) -> bool:
-        """Return True if there is nothing to compare with. A `value` of null is something to compare with."""
+        """Tell whether there is no value to compare with. A `value` of null counts as a value."""
         return "value" not in self.model_fields_set and self.oneOf is None and self.regex is None
 
 
@@ -75,7 +75,7 @@ _KEYS = frozenset(Matcher.model_fields)
 
 
 def is_matcher(expected: JsonValue) -> bool:
-    """Return True if a value is an object that says how to compare, and not one to compare with."""
+    """Tell whether an expected value is a matcher, and not a value to compare with."""
     return isinstance(expected, dict) and bool(expected) and expected.keys() <= _KEYS and expected.keys() != {"value"}
 
 
@@ -106,7 +106,7 @@ def matcher_problems(expected: JsonValue, place: Key = ()) -> list[tuple[Key, st
 
 
 def _misspelt(expected: JsonValue) -> list[tuple[str, str]]:
-    """Return each misspelt key, with a message, of an object that would otherwise be a matcher."""
+    """Return the misspelt keys, with messages, of an object that would otherwise be a matcher."""
     if not isinstance(expected, dict) or not expected.keys() & _KEYS:
         return []
     near = {name: get_close_matches(name, _KEYS - {"value"}, n=1, cutoff=0.75) for name in expected.keys() - _KEYS}
@@ -157,9 +157,9 @@ async def parameter_differences(
     literal: bool = False,
     extra_allowed: bool = False,
 ) -> list[str]:
-    """Return a sentence for each difference of an object, such as the parameters of a call, from the expected one.
+    """Return a sentence for each difference between an object's values and the expected ones.
 
-    The object itself is never a matcher: its names belong to the tool. The arguments are those of `value_differences`.
+    The object itself is never a matcher. The arguments are the same as for `value_differences`.
     """
     found: list[str] = []
     around = f"{place}." if place else ""

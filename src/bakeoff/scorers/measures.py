@@ -24,6 +24,7 @@ class Latency(ConfigurableScorer):
 
     max_ms: PositiveFloat
     name: str = "latency"
+    reads_answers: ClassVar[bool] = False
 
     async def __call__(self, given: ScoreInput) -> Score:
         if given.seconds is None:
@@ -37,15 +38,17 @@ class Latency(ConfigurableScorer):
 @scorer("cost", main="max_usd")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost(ConfigurableScorer):
-    """Scores 1 when the attempt cost at most `max_usd`; unscored where the cost is unknown."""
+    """Scores 1 when the attempt cost at most `max_usd`. An unknown cost is a `grader` error: the trial is undecided."""
 
     max_usd: NonNegativeFloat
     name: str = "cost"
+    reads_answers: ClassVar[bool] = False
 
     async def __call__(self, given: ScoreInput) -> Score:
-        cost = given.transcript.usage.cost
-        if cost is None:
-            return self.scored(None, "the cost of the answer is unknown: its usage has no `cost`")
+        usage, cost = given.transcript.usage, given.transcript.usage.cost
+        if cost is None or (usage.unpriced and cost <= self.max_usd):
+            used = f" ({usage.tokens_without_price:,} tokens without a price)" if usage.tokens_without_price else ""
+            raise GraderError(f"the cost of the answer is unknown{used}: give its model a `price`, or its usage a cost")
         reason = f"cost {cost:.4g} USD; at most {self.max_usd:.4g} USD are allowed"
         within = cost <= self.max_usd
         return self.scored(float(within), "" if within else reason, rationale=reason, usd=cost)
@@ -90,8 +93,8 @@ def _collected(given: ScoreInput) -> dict[str, Any]:
 class Spans(ConfigurableScorer):
     """Scores 1 when the spans that the application made for a case meet the requirements.
 
-    `calls_of` says, by name or pattern such as `execute_tool *`, how many spans there must be, or the least and the
-    most. A case without any span is a `grader` error, unless `max_spans` is 0.
+    `calls_of` maps names or patterns, such as `execute_tool *`, to the number of spans, or to a
+    minimum and a maximum. A case without any span is a `grader` error, unless `max_spans` is 0.
     """
 
     calls_of: Mapping[str, NonNegativeInt | tuple[NonNegativeInt, NonNegativeInt]] | None = None

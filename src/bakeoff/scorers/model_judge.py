@@ -1,4 +1,4 @@
-"""Provide what all scorers that ask a model share: the texts to show, the settings, and scores from verdicts."""
+"""Define what all scorers that ask a model share: texts to show, settings, scores from verdicts."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
@@ -42,7 +42,7 @@ class Turn(NamedTuple):
 
 
 def material(given: ScoreInput, wanted: Iterable[Shown]) -> dict[str, str]:
-    """Return the texts of the wanted kinds, by the names under which a judge sees them."""
+    """Return the texts of the wanted kinds, by the names that the judge sees."""
     found: dict[str, str] = {}
     for kind in wanted:
         if kind == "context":
@@ -63,7 +63,7 @@ def question_and_answer(given: ScoreInput, wanted: Iterable[Shown] = ()) -> dict
 
 
 def context_of(given: ScoreInput) -> list[str]:
-    """Return the retrieved passages: the `context` in the result's metadata, or else that of the row.
+    """Return the retrieved passages: `context` in the result's metadata, or else in the row.
 
     A passage may be text or an object with a text. Raises `GraderError` if there is no context.
     """
@@ -89,7 +89,7 @@ def only_in_row(given: ScoreInput, texts: Mapping[str, str]) -> dict[str, str]:
 
 
 def numbered(name: str, texts: Iterable[str]) -> dict[str, str]:
-    """Return texts under numbered names. Each has marks of its own, so that no text can pretend to be the next."""
+    """Return texts under numbered names. Each gets its own marks, so that none can imitate another."""
     return {f"{name} {number}": text for number, text in enumerate(texts, 1)}
 
 
@@ -117,7 +117,7 @@ def turns_of(given: ScoreInput, role: str | None = None) -> list[Turn]:
 
 
 def shown_turns(turns: Iterable[Turn]) -> dict[str, str]:
-    """Return the turns by the names under which a judge sees them."""
+    """Return the turns by the names that the judge sees."""
     return {f"turn {number} of the {turn.role}": turn.text for number, turn in enumerate(turns, 1)}
 
 
@@ -197,7 +197,7 @@ class ModelScorer(ConfigurableScorer):
 
     @cached_property
     def access(self) -> "ProviderAccess":
-        """Return the access to the judge's provider, from the environment at the time of the first use."""
+        """Return the access to the judge's provider, with the environment at the first use."""
         from bakeoff.scorers.judging import access_to
 
         environment = read_environment()
@@ -205,13 +205,13 @@ class ModelScorer(ConfigurableScorer):
 
     @classmethod
     def from_spec(cls, spec: ScorerSpec) -> Self:
-        """Build the judge that a plan names. Raises UsageError where no provider serves its model."""
+        """Build the judge that a plan names. Raises UsageError if no provider serves its model."""
         judge = super().from_spec(spec)
         _ = judge.access
         return judge
 
     def preload(self) -> None:
-        """Import what the first question needs. That takes seconds, which should not count for a case."""
+        """Import modules for the first question, so that the seconds count for no case."""
         from bakeoff.scorers.judging import preload
 
         preload(self.access)
@@ -241,7 +241,7 @@ class ModelScorer(ConfigurableScorer):
         return f"{own} would judge its own answers: name another `model` as judge, or set `same_model` to allow it"
 
     async def answers(self, given: ScoreInput, question: "Question", texts: Mapping[str, str]) -> list[str]:
-        """Return what the judge said, once for each repeat."""
+        """Return the judge's answers, one for each repeat."""
         from bakeoff.scorers.judging import ask
 
         asked = given.transcript.metadata.get("model")
@@ -250,7 +250,7 @@ class ModelScorer(ConfigurableScorer):
         return await ask(self, given, question, texts)
 
     def score(self, verdicts: list[JudgeVerdict], shown: Mapping[str, str] | None = None) -> Score:
-        """Return the mean of the verdicts with a value; unscored where none has one.
+        """Return the mean of the verdicts with a value; unscored if there are none.
 
         `shown` are texts that people need in order to judge the answer, and that are recorded nowhere else.
         """
@@ -277,7 +277,7 @@ class AskingScorer(ModelScorer, ABC):
     SHOWN: ClassVar[tuple[Literal["context", "question", "reference", "answer"], ...]] = ()
 
     def instructions(self) -> str:
-        """Return what the judge is asked."""
+        """Return the instructions for the judge."""
         return self.prompt or self.PROMPT
 
     def texts(self, given: ScoreInput) -> dict[str, str]:
@@ -325,7 +325,7 @@ class AskingScorer(ModelScorer, ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class ListingScorer(AskingScorer):
-    """Have the judge list statements, and score the share of those that hold; unscored where nothing is listed."""
+    """A scorer that has the judge list statements, and scores the share that holds, if there are any."""
 
     ITEMS: ClassVar[tuple[str, str, str]]  # the list, one of its items, what holds
 

@@ -1,4 +1,4 @@
-"""Ask a judge several questions: about an answer's passages, about a whole conversation, or those of a `rubric`.
+"""Ask a judge several questions about passages, about a whole conversation, or from a `rubric`.
 
 A conversation is the messages that the task returned, the row's `messages`, or an input of messages with its answer.
 """
@@ -116,7 +116,7 @@ def _conversation(given: ScoreInput) -> dict[str, str]:
 
 @dataclass(frozen=True, kw_only=True)
 class _TurnScorer(AskingScorer):
-    """Lets the judge rate each turn of the assistant, and scores the share of good turns."""
+    """A scorer of the share of the assistant's turns that the judge rates as good."""
 
     GOOD: ClassVar[str]
 
@@ -144,7 +144,7 @@ def _assistant(texts: Mapping[str, str]) -> dict[str, str]:
 @scorer("knowledge_retention")
 @dataclass(frozen=True, kw_only=True)
 class KnowledgeRetention(_TurnScorer):
-    """Scores the share of the assistant's turns that forget nothing of what the user has said before."""
+    """Scores the share of the assistant's turns that forget nothing that the user said before."""
 
     PROMPT: ClassVar = PROMPTS["questions"]["knowledge_retention"]
     GOOD: ClassVar = "keep in mind what was said"
@@ -239,7 +239,7 @@ class Rubric(AskingScorer):
         return cls(**{"criteria": found.criteria, "name": found.name, "show": found.show, **options})
 
     def instructions(self) -> str:
-        """Return the prompt with the list of criteria. The judge answers by their keys, since names may be any text."""
+        """Return the prompt with the criteria and the keys by which the judge names them."""
         listed = "\n".join(f"{key}: {one.name}. {one.text}" for key, one in self._by_key().items())
         return super().instructions().replace("{criteria}", listed)
 

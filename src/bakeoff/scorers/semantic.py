@@ -26,7 +26,7 @@ _USUAL = "all-MiniLM-L6-v2"
 _SECONDS = 60.0
 
 
-@scorer("semantic")
+@scorer("semantic", main="expected")
 @dataclass(frozen=True, kw_only=True)
 class Semantic(ComparingScorer):
     """Scores the cosine of the embeddings of the output and the expected text; negative values count as 0.
@@ -73,13 +73,13 @@ class Semantic(ComparingScorer):
     async def compare(self, given: ScoreInput) -> Score:
         """Return the cosine similarity of the two texts, with negative values as 0.
 
-        Unscored under strict replay, because embeddings are not recorded. Empty texts are compared without a model.
+        Unscored under strict replay, because embeddings are not recorded. Equal or empty texts need no model.
         """
         if self.only_recordings:
             return self.scored(None, "embeddings are not recorded, and replay is strict")
         texts = [as_text(given.expected), as_text(given.output)]
-        if not all(text.strip() for text in texts):
-            same = texts[0].strip() == texts[1].strip()
+        same = texts[0].strip() == texts[1].strip()
+        if same or not all(text.strip() for text in texts):
             return self.scored(float(same), "" if same else "one of the texts is empty")
         if self.embed is not None:
             vectors: Any = await call(self.embed, texts)
@@ -97,7 +97,7 @@ class Semantic(ComparingScorer):
 
 
 def cosine_of(one: Sequence[float], other: Sequence[float]) -> float:
-    """Return the cosine of the angle between two vectors: 1 where they have the same direction."""
+    """Return the cosine of the angle between two vectors: 1 if they have the same direction."""
     lengths = math.hypot(*one) * math.hypot(*other)
     return math.fsum(a * b for a, b in zip(one, other, strict=True)) / lengths if lengths else 0.0
 

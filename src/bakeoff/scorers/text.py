@@ -1,67 +1,25 @@
-"""Compare the output's text with the expected text. A case without an expected text is not scored.
+"""Compare the output's text with the expected text. A case without an expected text is not scored."""
 
-Some regular expressions with repetitions take exponential time on an unlucky text, and `re` blocks all threads
-meanwhile and cannot be stopped. Such patterns are searched with the `regex` library, which has a time limit.
-"""
-
-import asyncio
 import json
 import re
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
-from functools import lru_cache
 from itertools import islice
 from typing import Annotated, Any
 
 from pydantic import PositiveFloat
 from pydantic_core import to_json
 
-from bakeoff._kernel.threads import call
 from bakeoff.errors import GraderError, UsageError
 from bakeoff.plan import Case
 from bakeoff.protocols import ScoreInput
 from bakeoff.record import Score
 from bakeoff.scorers.configurable import ComparingScorer, ConfigurableScorer, checked_as
+from bakeoff.scorers.patterns import is_found
 from bakeoff.scorers.registry import scorer
+from bakeoff.scorers.values import STRICT, ValueComparison, expected_data, structure_in
 
-_REPETITIONS = frozenset("*+{")
 _MAX_STARTS = 2_000  # places of a text at which JSON may begin
-_FLAGS = ("IGNORECASE", "MULTILINE", "DOTALL", "VERBOSE", "ASCII")
-# `regex` reads `{e}` as "allow errors"; `re` takes every brace that is not a repetition literally.
-_BRACE = re.compile(r"\\N\{[^}]*\}|\\.|\{(?!\d+(?:,\d*)?\}|,\d*\})", re.DOTALL)
-
-
-def search(pattern: re.Pattern[str], text: str, seconds: float) -> bool:
-    """Return True if the pattern is found in the text. Raises TimeoutError when the search takes too long."""
-    if not _REPETITIONS & set(pattern.pattern):
-        return pattern.search(text) is not None
-    return _compiled(pattern).search(text, timeout=seconds, concurrent=True) is not None
-
-
-async def is_found(pattern: re.Pattern[str], text: str, seconds: float) -> bool | None:
-    """Search as `search` does, without blocking the event loop; return None if the search takes too long."""
-    if not _REPETITIONS & set(pattern.pattern):
-        return pattern.search(text) is not None
-    try:
-        async with asyncio.timeout(seconds):  # the library looks at its own limit too seldom on some texts
-            found: bool = await call(search, pattern, text, seconds)
-    except TimeoutError:
-        return None
-    return found
-
-
-@lru_cache(maxsize=256)
-def _compiled(pattern: re.Pattern[str]) -> Any:
-    import regex  # slow to import, and most suites have no such patterns
-
-    flags = sum(int(regex.RegexFlag[name]) for name in _FLAGS if pattern.flags & re.RegexFlag[name])
-    source = _BRACE.sub(lambda found: r"\{" if found[0] == "{" else found[0], pattern.pattern)
-    try:
-        return regex.compile(source, flags | regex.VERSION0)
-    except regex.error as error:
-        raise GraderError(
-            f"pattern {pattern.pattern!r} cannot be searched for: {error}; write it differently"
-        ) from error
 
 
 def _refuse_constant(name: str) -> Any:
@@ -96,25 +54,31 @@ class _TextScorer(ComparingScorer):
     strip: bool = True
 
     def normal(self, value: Any) -> str:
-        """Return a value as the text that is compared: without outer white space and case, if the options say so."""
+        """Return a value as text to compare; options remove outer white space and case."""
         text = as_text(value)
         text = text.strip() if self.strip else text
         return text.casefold() if self.ignore_case else text
 
 
-@scorer("exact")
+@scorer("exact", main="expected")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exact(_TextScorer):
-    """Scores 1 when the output is the expected text."""
+    """Scores 1 when the output is the expected text, or JSON that is equal to the expected object or list."""
 
     name: str = "exact"
 
     async def compare(self, given: ScoreInput) -> Score:
-        same = self.normal(given.output) == self.normal(given.expected)
-        return self.scored(float(same), "" if same else "the output differs from what is expected")
+        if self.normal(given.output) == self.normal(given.expected):
+            return self.scored(1.0)
+        wanted, actual = structure_in(given.expected), structure_in(given.output)
+        if wanted is None or actual is None:
+            return self.scored(0.0, "the output differs from what is expected")
+        rules = STRICT.model_copy(update={"ignore_case": self.ignore_case})
+        difference = ValueComparison(rules=rules).difference(expected_data(wanted), actual)
+        return self.scored(float(difference is None), difference or "")
 
 
-@scorer("contains")
+@scorer("contains", main="expected")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contains(_TextScorer):
     """Scores 1 when the output contains the expected text; with a list of texts, the share that it contains."""
@@ -123,7 +87,12 @@ class Contains(_TextScorer):
 
     def check(self, case: Case) -> str | None:
         """Refuse an expected text that is empty, which every output would contain."""
-        return None if case.expected_answer is None else self._problem(_wanted(case.expected_answer))
+        wanted = self.expected_of(case)
+        return None if wanted is None else self._problem(_wanted(wanted))
+
+    def accepts_reference(self, case: Case) -> bool:
+        """Return True for a single text: several are parts of an answer."""
+        return ComparingScorer.accepts_reference(self, case) and not isinstance(case.expected, list)
 
     def _problem(self, wanted: list[Any]) -> str | None:
         if wanted and all(map(self.normal, wanted)):

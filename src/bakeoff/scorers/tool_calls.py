@@ -124,7 +124,7 @@ def _why(
 def wanted_by(given: ScoreInput) -> list[ExpectedCall]:
     """Return the expected calls of a row, or of the case in a plan; none if nothing is expected.
 
-    Raises `GraderError` if they cannot be read, or if the row has a misspelled field for them: every answer would pass.
+    Raises `GraderError` if they cannot be read, or if their field in the row is misspelled.
     """
     for key in given.row:  # a misspelled field would make every case pass
         if key != ROW_FIELD and re.sub("[_-]", "", key.lower()) in ("expectedtools", "expectedtool"):
@@ -198,7 +198,7 @@ _OPTIONS = {
 @scorer("trajectory")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trajectory(ConfigurableScorer):
-    """Scores 1 when the calls come as the row's `expected_tools` say, no forbidden tool is called, and limits are kept.
+    """Scores 1 when calls match the row's `expected_tools`, avoid forbidden tools, and keep limits.
 
     Forbidden tools are names or patterns such as `delete_*`. A limit that cannot be checked leaves the case unscored.
     """
@@ -246,7 +246,7 @@ class Trajectory(ConfigurableScorer):
         return ToolCalls(params=self.params, fuzzy=self.fuzzy, name=self.name, **_OPTIONS[self.match or "any_order"])
 
     def _limits(self, transcript: Transcript) -> Iterator[tuple[str, float | None, float]]:
-        """Yield each limit that is set: its name, what was used if that is known, and how much is allowed."""
+        """Yield the name, used amount (None if unknown) and allowed amount of each limit."""
         usage = transcript.usage
         used: tuple[tuple[str, float | None, float | None], ...] = (
             ("tool calls", len(transcript.tool_calls), self.max_calls),
@@ -258,7 +258,7 @@ class Trajectory(ConfigurableScorer):
 
 
 def steps_of(transcript: Transcript) -> int | None:
-    """Return how often the model was asked; None if that is unknown, as for a result that holds only tool calls."""
+    """Return how often the model was asked; None if unknown, as in results with only tool calls."""
     if transcript.usage.requests:
         return transcript.usage.requests
     return len(transcript.steps) if len(transcript.steps) > 1 else None

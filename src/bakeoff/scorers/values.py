@@ -6,6 +6,7 @@ import math
 import re
 import reprlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import date, time, timedelta
 from decimal import Decimal
@@ -21,11 +22,12 @@ from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import in_our_words
 from bakeoff._kernel.threads import call
 from bakeoff.errors import GraderError, TrialError, UsageError
+from bakeoff.plan import Case
 from bakeoff.protocols import ScoreInput
 from bakeoff.record import Score
 from bakeoff.scorers.configurable import NAMED_FUNCTION, ComparingScorer
+from bakeoff.scorers.patterns import search
 from bakeoff.scorers.registry import scorer
-from bakeoff.scorers.text import search
 
 Match: TypeAlias = Annotated[Literal["strict", "fuzzy"] | Callable[[Any, Any], Any], NAMED_FUNCTION]
 """How to compare: a name, or a function of the expected and the actual value."""
@@ -81,7 +83,7 @@ def shown(value: object) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Return an expected Python value as JSON data. Patterns, functions and unknown objects stay as they are."""
+    """Return an expected Python value as JSON data, keeping patterns, functions and other objects."""
     if isinstance(value, _AS_JSON) or (dataclasses.is_dataclass(value) and not isinstance(value, type)):
         return to_jsonable_python(value, fallback=repr)
     if isinstance(value, Decimal):
@@ -103,7 +105,7 @@ class ValueComparison:
     slow: set[str] = field(default_factory=set)  # patterns that took longer; they are not searched for again
 
     def difference(self, expected: Any, actual: Any, place: str = "$") -> str | None:
-        """Describe where the actual value differs from the expected one, which is `plain`; None if they match."""
+        """Say where the actual value differs from the expected `plain` one; None if they match."""
         if callable(self.match):
             return _refusal(self.match, place, actual, expected, actual)
         return self._difference(expected, actual, place)
@@ -203,7 +205,7 @@ class ValueComparison:
 
 
 def comparison_of(who: str, match: Match, fuzzy: Tolerances) -> ValueComparison:
-    """Return the comparison that the options of a scorer ask for, or raise UsageError if they are invalid."""
+    """Return the comparison by the options of a scorer. Raises UsageError if they are invalid."""
     if not callable(match) and match not in ("strict", "fuzzy"):
         raise UsageError(f'{who}: {match!r} is not a way to compare: write "strict", "fuzzy", or give a function')
     if match == "fuzzy":
@@ -254,7 +256,7 @@ Table = Sequence[Sequence[bool]]
 
 
 def most_pairs(fits: Table) -> list[int | None]:
-    """Return the column of each row, so that as many rows as possible have a column of their own."""
+    """Pair rows with columns, as many as possible; return the column of each row."""
     greedy: list[int | None] = []
     taken: set[int | None] = set()
     for row in fits:
@@ -296,12 +298,20 @@ _FENCE = re.compile(r"```(?:json)?[ \t]*\n")
 JsonWay = Annotated[Literal["equal", "subset", "strict", "fuzzy"] | Callable[[Any, Any], Any], NAMED_FUNCTION]
 
 
+class _JsonScorer(ComparingScorer):
+    __slots__ = ()
+
+    def accepts_reference(self, case: Case) -> bool:
+        """Return True unless it is a text, which is not JSON where it stands for the whole answer."""
+        return ComparingScorer.accepts_reference(self, case) and not isinstance(case.expected, str)
+
+
 @scorer("json")
 @dataclass(frozen=True, slots=True)
-class JsonMatch(ComparingScorer):
+class JsonMatch(_JsonScorer):
     """Scores 1 when the output is the expected JSON.
 
-    `equal` (or `strict`) allows no difference, `subset` allows additional fields, `fuzzy` allows what `Fuzzy` lists.
+    `equal` (or `strict`) allows no difference, `subset` additional fields, `fuzzy` those of `Fuzzy`.
     """
 
     match: JsonWay = "equal"
@@ -328,14 +338,14 @@ class JsonMatch(ComparingScorer):
             actual, fenced = read_json(given.output)
         except ValueError as error:
             return self.scored(0.0, f"the output is not JSON: {error}")
-        difference = self._comparison().difference(plain(given.expected), actual)
+        difference = self._comparison().difference(expected_data(given.expected), actual)
         noted = {"fenced": True} if fenced else {}
         return self.scored(float(difference is None), difference or "", **noted)
 
 
 @scorer("structured")
 @dataclass(frozen=True, slots=True)
-class StructuredOutput(ComparingScorer):
+class StructuredOutput(_JsonScorer):
     """Compares the fields of the output's JSON object with the expected ones.
 
     Scores 1 when all are right; otherwise 0, or the share of right fields without `require_all`. Additional fields are
@@ -363,7 +373,7 @@ class StructuredOutput(ComparingScorer):
         except ValueError as error:
             return self._explained(0.0, f"the output is not JSON: {error}")
         noted: dict[str, JsonValue] = {"fenced": True} if fenced else {}
-        expected = plain(given.expected)
+        expected = expected_data(given.expected)
         if not isinstance(expected, dict):
             expected, actual = {"output": expected}, {"output": actual}  # treat a list or a number as one field
         if not isinstance(actual, dict):
@@ -389,14 +399,28 @@ class StructuredOutput(ComparingScorer):
 
 
 def share(matched: int, expected: int, extras: int, *, require_all: bool) -> float:
-    """Return the score for missing and superfluous parts. All scorers share this rule."""
+    """Return the score for missing and superfluous parts, by a rule that all scorers share."""
     if matched == expected and not extras:
         return 1.0
     return 0.0 if require_all or not expected else matched / (expected + extras)
 
 
+def structure_in(value: Any) -> Any:
+    """Return an object or a list, or the one that a text has as JSON; None for any other value."""
+    if isinstance(value, str) and value.lstrip().startswith(("{", "[")):
+        with suppress(ValueError):
+            value = from_json(value)
+    return value if isinstance(value, Mapping | list | tuple) else None
+
+
+def expected_data(expected: Any) -> Any:
+    """Return an expected value as JSON data. The text of an object or list, as in a cell of a table, is read."""
+    found = structure_in(expected)
+    return plain(expected if found is None else found)
+
+
 def read_json(output: JsonValue) -> tuple[JsonValue, bool]:
-    """Return the output as JSON, and whether it was taken out of a code fence."""
+    """Return the output as JSON, and whether it was in a code fence."""
     if not isinstance(output, str):
         return output, False
     opening = _FENCE.search(output)

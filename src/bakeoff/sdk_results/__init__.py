@@ -1,7 +1,7 @@
-"""Convert the result objects of well-known SDKs to a `TaskResult`, without importing any of the SDKs.
+"""Convert result objects of well-known SDKs to a `TaskResult`, without importing the SDKs.
 
-Objects are recognised by the name and module of their class, dicts by their shape. JSON that an SDK has written is
-therefore recognised too, including that of SDKs in other languages.
+Objects are recognised by the name and module of their class, dicts by their keys. Therefore, JSON
+written by an SDK in any language is recognised too.
 """
 
 import dataclasses
@@ -45,10 +45,9 @@ _PLAIN = (str, bool, int, float, Decimal, date, time, timedelta, UUID, Enum, dic
 
 
 def recognise(value: Any) -> TaskResult | None:
-    """Return the answer, the tool calls and the usage in a value.
+    """Return the answer, tool calls and usage found in a value.
 
-    None for an object of an unknown class, and for data that holds such objects or those of other packages: it is
-    unknown which part of them is the answer.
+    Return None for unknown objects and for data with them, since the answer would be unclear.
     """
     if is_a(value, TaskResult):
         found: TaskResult = value
@@ -72,7 +71,7 @@ def recognise(value: Any) -> TaskResult | None:
 
 
 def _reader(value: Any) -> Callable[[dict[str, Any], ResultBuilder], None] | None:
-    """Return the reader of a provider's reply, whether it is an SDK's object or the JSON of one."""
+    """Return the reader of a provider's reply, which is an SDK object or its JSON."""
     if isinstance(value, dict):
         if value.get("object") == "chat.completion" and "choices" in value:
             return read_completion
@@ -94,7 +93,7 @@ def _is_anthropic(value: dict[str, Any]) -> bool:
 
 
 def _messages(value: Any) -> Sequence[Any] | None:
-    """Return the value as messages if it is one or several; other dicts with a role and a content are plain data."""
+    """Return the value as a list if it is one or more messages; otherwise None."""
     if isinstance(value, dict):
         return [value] if _is_anthropic(value) else None
     if is_message(value):
@@ -103,7 +102,7 @@ def _messages(value: Any) -> Sequence[Any] | None:
 
 
 def _plain_result(value: Any) -> TaskResult | None:
-    """Return plain data as a `TaskResult`: a dict in its shape by fields, other data as the answer; None otherwise."""
+    """Return plain data as a `TaskResult`, by its fields or as the answer; None for objects."""
     if isinstance(value, dict) and "result" in value and value.keys() & {"tool_calls", "toolCalls"}:
         with suppress(ValidationError):
             return TaskResult.model_validate(value)
@@ -113,7 +112,7 @@ def _plain_result(value: Any) -> TaskResult | None:
 
 
 def transcript_of(answer: Any) -> Transcript:
-    """Return a task's return value as a transcript. Raise SubjectError if it cannot be scored."""
+    """Return a task's result as a transcript. Raise SubjectError if it cannot be scored."""
     if isinstance(answer, str):
         return Transcript(output=answer)
     if answer is None:
@@ -129,7 +128,7 @@ def transcript_of(answer: Any) -> Transcript:
 
 
 def _refusal(answer: Any) -> str:
-    """Describe the part of an answer that is not understood, its place, and the way out."""
+    """Describe the unknown part of an answer, its place, and how to fix it."""
     kind, part = foreign_class(answer), unknown_part(answer)
     what = f"an object of {kind.__module__}.{kind.__qualname__}" if kind else part.what if part else "something"
     place = part.place if part and not kind else ""
@@ -142,7 +141,7 @@ def _refusal(answer: Any) -> str:
 
 
 def joined(pieces: Sequence[Any]) -> str:
-    """Join the texts that a generator has yielded."""
+    """Join texts that a generator has yielded."""
     for piece in pieces:
         if not isinstance(piece, str):
             kind = type(piece)

@@ -1,4 +1,4 @@
-"""Convert the objects of SDKs to plain data. Fields are read, never properties or methods, which would run code."""
+"""Convert SDK objects to plain data, reading only fields: properties and methods would run code."""
 
 import base64
 import dataclasses
@@ -20,24 +20,24 @@ _MAX_COUNT = 200_000  # values in one object
 
 
 def has_class(value: Any, package: str, *names: str) -> bool:
-    """Return True if the object's class or one of its bases has one of the names in the package, imported or not."""
+    """Return True if the object's class, or a base class, has one of the names in the package."""
     return named_in(type(value).__mro__, package, *names)
 
 
 def classes_of(value: Any) -> tuple[type, ...]:
-    """Return the class of an object, or the value itself if it is a class, with all its bases."""
+    """Return the class of an object, or the object if it is a class, and all base classes."""
     return value.__mro__ if isinstance(value, type) else type(value).__mro__
 
 
 def named_in(classes: tuple[type, ...], package: str, *names: str) -> bool:
-    """Return True if one of the classes has one of the names and comes from the package or a module in it."""
+    """Return True if one of the classes has one of these names and is in the package."""
     return any(
         base.__name__.partition("[")[0] in names and f"{base.__module__}.".startswith(f"{package}.") for base in classes
     )
 
 
 def is_a(value: Any, *classes: type) -> bool:
-    """Do the same as `isinstance`, without running code of the object, which may raise."""
+    """Do the same as `isinstance`, but without running code of the object."""
     return issubclass(type(value), classes)
 
 
@@ -54,14 +54,14 @@ def fields_of(value: Any) -> dict[str, Any]:
 def _own(value: Any, name: str) -> Any:
     try:
         return object.__getattribute__(value, name)
-    except AttributeError:  # a class with slots, or a model that was not initialised
+    except AttributeError:  # a class with slots, or an uninitialised model
         return None
 
 
 def plain_data(value: Any) -> Any:
-    """Return the value with models and dataclasses converted to dicts, at every depth.
+    """Convert models and dataclasses to dicts at every depth.
 
-    Parts that are nested too deeply, or lie beyond the limit of values, become `…`.
+    Parts that are nested too deeply or exceed the limit become `…`.
     """
     left = count(_MAX_COUNT, -1)
 
@@ -88,7 +88,7 @@ def plain_data(value: Any) -> Any:
 
 
 def dicts(value: Any) -> Iterator[dict[str, Any]]:
-    """Yield the dicts in a list; nothing where the value is not a list."""
+    """Yield the dicts in a list; nothing if the value is not a list."""
     if isinstance(value, list | tuple):
         yield from (item for item in value if isinstance(item, dict))
 
@@ -101,18 +101,18 @@ def inside(value: Any, *names: str) -> Any:
 
 
 def as_dict(value: Any) -> dict[str, Any]:
-    """Return the value if it is a dict, else an empty dict."""
+    """Return the value if it is a dict, or else an empty dict."""
     return value if isinstance(value, dict) else {}
 
 
 def first(value: Any, *names: str) -> Any:
-    """Return the value of the first of these keys that is present and not None."""
+    """Return the value of the first of these keys whose value is present and not None."""
     known = as_dict(value)
     return next((known[name] for name in names if known.get(name) is not None), None)
 
 
 def arguments_in(given: Any) -> JsonValue:
-    """Return a call's arguments as data; most SDKs keep the model's text, which may not be valid JSON."""
+    """Return a call's arguments as data. Most SDKs keep JSON text, which may be invalid."""
     if not isinstance(given, str):
         return plain_data(given)  # type: ignore[no-any-return]
     try:
@@ -122,7 +122,7 @@ def arguments_in(given: Any) -> JsonValue:
 
 
 def text_in(content: Any) -> str | None:
-    """Return the text of a message's content without its other parts; None where it has no text."""
+    """Return the text of a message's content without other parts; None if it has no text."""
     if isinstance(content, str):
         return content
     parts = [content] if isinstance(content, dict) else content if isinstance(content, list) else []
@@ -140,7 +140,7 @@ _OPTIONAL = ("tool_calls", "usage", "metadata")
 
 
 class TaskResult(FrozenModel):
-    """An answer with its tool calls and usage. `result` may be any object; a record keeps its JSON."""
+    """An answer with tool calls and usage. `result` may be any object, kept as JSON."""
 
     result: Any = None
     tool_calls: tuple[ToolCall, ...] = ()
@@ -161,7 +161,7 @@ class TaskResult(FrozenModel):
     @model_validator(mode="before")
     @classmethod
     def _as_given(cls, data: Any) -> Any:
-        """Accept JavaScript's name for tool calls, None for values that were not measured, and any metadata."""
+        """Accept JavaScript's `toolCalls`, None for missing measurements, and any metadata."""
         if not isinstance(data, dict):
             return data
         if "toolCalls" in data and "tool_calls" not in data:
@@ -170,7 +170,7 @@ class TaskResult(FrozenModel):
         return {**given, "metadata": as_json(given["metadata"])} if "metadata" in given else given
 
     def transcript(self) -> Transcript:
-        """Return the result as the transcript of a trial."""
+        """Return the result as a transcript of a trial."""
         return Transcript(
             output=as_json(self.result),
             steps=(Step(parts=self.tool_calls),) if self.tool_calls else (),

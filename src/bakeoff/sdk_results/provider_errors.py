@@ -1,4 +1,4 @@
-"""Recognise errors of providers that may pass: they say nothing about the application, and another try may succeed."""
+"""Recognise temporary errors of providers, which are not the application's fault."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -20,7 +20,7 @@ _MAX_LENGTH = 500
 
 
 def provider_failure(error: BaseException) -> InfraError | None:
-    """Return the failure of a provider or of the network that an SDK raised; None if it is another error."""
+    """Return the failure of a provider or network that an SDK raised; None for other errors."""
     ours = [each for each in classes_of(error) if each.__module__.partition(".")[0] in _PACKAGES]
     if not ours:
         return None
@@ -32,7 +32,7 @@ def provider_failure(error: BaseException) -> InfraError | None:
     sent = getattr(response, "headers", None)
     headers = {str(name).lower(): str(value) for name, value in sent.items()} if isinstance(sent, Mapping) else {}
     if is_refused_for_size(status, str(error), headers, characters=0):
-        return None  # the application wrote that request
+        return None  # the application's request is wrong
     may_pass = status in _MAY_PASS if status is not None else any(each.__name__ in _CONNECTION for each in ours)
     if not may_pass:
         return None

@@ -1,5 +1,4 @@
-"""Read the results and messages of OpenAI and its Agents SDK, Anthropic, Google, LangChain, LangGraph, pydantic-ai and
-Vercel's AI SDK."""
+"""Read results and messages of OpenAI, its Agents SDK, Anthropic, Google, LangChain and others."""
 
 import re
 import sys
@@ -28,7 +27,7 @@ _LANGCHAIN = ("AIMessage", "HumanMessage", "SystemMessage", "ToolMessage", "Func
 _ROLES = {"ai": "assistant", "AIMessageChunk": "assistant", "human": "user", "function": "tool", "model": "assistant"}
 _KNOWN = ("assistant", "user", "system", "developer", "tool")
 _CALLED = ("function_call", "custom_tool_call", "mcp_call")
-_OF_CALLS = ("_call", "_call_output")  # ends of the types of items
+_OF_CALLS = ("_call", "_call_output")  # suffixes of the types of call items
 _OTHER_ITEMS = ("reasoning", "compaction", "mcp_list_tools", "mcp_approval_request", "mcp_approval_response")
 _PROVIDER_RUN = ("web_search", "file_search", "code_interpreter", "computer", "image_generation")
 
@@ -38,7 +37,7 @@ _PROVIDER_RUN = ("web_search", "file_search", "code_interpreter", "computer", "i
 
 @dataclass
 class ResultBuilder:
-    """Builds a `TaskResult` message by message; the result of a call may come long after the call."""
+    """Builds a `TaskResult` from messages. A call's result may come much later than the call."""
 
     answer: Any = None
     calls: list[dict[str, Any]] = field(default_factory=list)
@@ -46,10 +45,10 @@ class ResultBuilder:
     metadata: dict[str, Any] = field(default_factory=dict)
 
     def add_call(self, name: Any, arguments: Any, id_: Any = None) -> None:
-        """Add a tool call. Its result may follow later, under the same id."""
+        """Add a tool call. Its result may follow under the same id."""
         made = {"name": str(name), "arguments": arguments_in(arguments), "id": None if id_ is None else str(id_)}
         unanswered = (call for call in self.calls if not call.get("answered"))
-        if not made["id"] or made not in unanswered:  # an id alone is not enough: some servers reuse ids every turn
+        if not made["id"] or made not in unanswered:  # some servers reuse ids in every turn
             self.calls.append(made)
 
     def add_result(self, result: Any, *, id_: Any = None, name: Any = None, error: Any = None) -> None:
@@ -63,7 +62,7 @@ class ResultBuilder:
                 return
 
     def note(self, **facts: Any) -> None:
-        """Add metadata; facts that are None are left out."""
+        """Add the facts that are not None to the metadata."""
         self.metadata |= {name: fact for name, fact in facts.items() if fact is not None}
 
     def result(self) -> TaskResult:
@@ -78,7 +77,7 @@ class ResultBuilder:
 
 
 def usage_of_reply(usage: Any, format: Reply) -> Usage:
-    """Return the usage that a provider reports in a reply."""
+    """Return the usage in a provider's reply."""
     return _usage(reported_counts(usage, format) or {}, 1)
 
 
@@ -116,7 +115,7 @@ VERCEL: Names = {
 
 
 def usage_of_sdk(data: Any, names: Names, requests: int = 1) -> Usage:
-    """Return the usage in an SDK's own usage object; NO_USAGE where it has no counts."""
+    """Return the usage in an SDK's usage object; NO_USAGE if it has no counts."""
     return _usage({ours: _count(data, places) for ours, places in names.items()}, requests)
 
 
@@ -134,7 +133,7 @@ def _usage(counts: Mapping[str, int], requests: int) -> Usage:
 
 
 def is_message(value: Any) -> bool:
-    """Return True if a value is a message of a known SDK."""
+    """Return True for a message of a known SDK."""
     return (
         has_class(value, "langchain_core", *_LANGCHAIN)
         or has_class(value, "anthropic.types", "Message", "BetaMessage")
@@ -144,14 +143,14 @@ def is_message(value: Any) -> bool:
 
 
 def is_conversation(value: Any) -> bool:
-    """Return True if the value is a list of messages with at least one answer of a model."""
+    """Return True for a list of messages with at least one model answer."""
     if not isinstance(value, list | tuple) or not value or not all(is_message(each) for each in value):
         return False
     return any(_role(plain_data(each)) == "assistant" for each in value)
 
 
 def read_conversation(messages: Sequence[Any], builder: ResultBuilder) -> None:
-    """Read a list of messages: the last one of the model is the answer, calls and usage are those of all."""
+    """Read a list of messages. The last model message is the answer; all usage is added up."""
     plain = [as_dict(plain_data(message)) for message in messages]
     for message in plain:
         read_message(message, builder)
@@ -161,7 +160,7 @@ def read_conversation(messages: Sequence[Any], builder: ResultBuilder) -> None:
 
 
 def read_message(message: dict[str, Any], builder: ResultBuilder) -> None:
-    """Add the text, the tool calls and the usage of one message."""
+    """Add the text, tool calls and usage of one message."""
     role = _role(message)
     if role == "assistant":
         _read_answer(message, builder)
@@ -170,7 +169,7 @@ def read_message(message: dict[str, Any], builder: ResultBuilder) -> None:
         content = _content(message.get("content"))
         id_, name = message.get("tool_call_id"), message.get("name")
         builder.add_result(content, id_=id_, name=name, error=content if failed else None)
-    # Anthropic's results of tools stand in the content of a user's or the model's message.
+    # Anthropic puts tool results into the content of a user or model message.
     for block in dicts(message.get("content")):
         if str(block.get("type", "")).endswith("tool_result"):
             content = _content(block.get("content"))
@@ -202,7 +201,7 @@ def _read_answer(message: dict[str, Any], builder: ResultBuilder) -> None:
 
 
 def _content(content: Any) -> Any:
-    """Return the result of a tool, parsed if its text is JSON."""
+    """Return the result of a tool, parsed if it is JSON."""
     text = text_in(content)
     return content if text is None else arguments_in(text) if text[:1] in ("{", "[") else text
 
@@ -211,7 +210,7 @@ def _content(content: Any) -> Any:
 
 
 def read_completion(data: dict[str, Any], builder: ResultBuilder) -> None:
-    """Read a chat completion of OpenAI; of several choices, the first."""
+    """Read an OpenAI chat completion. If it has several choices, use the first."""
     choice = next(dicts(data.get("choices")), {})
     read_message({"role": "assistant", **as_dict(choice.get("message"))}, builder)
     builder.usage = usage_of_reply(data.get("usage"), "chat")
@@ -219,7 +218,7 @@ def read_completion(data: dict[str, Any], builder: ResultBuilder) -> None:
 
 
 def read_response(data: dict[str, Any], builder: ResultBuilder) -> None:
-    """Read a response of OpenAI, whose items are messages and calls."""
+    """Read an OpenAI response, which consists of messages and calls."""
     texts: list[str] = []
     for item in dicts(data.get("output")):
         _read_item(item, builder, texts)
@@ -244,7 +243,7 @@ def _read_item(item: dict[str, Any], builder: ResultBuilder, texts: list[str]) -
 
 
 def is_items(value: Any) -> bool:
-    """Return True if the value is a list of items of OpenAI's responses, such as `to_input_list()` of a run."""
+    """Return True for a list of items of OpenAI's responses, such as from `to_input_list()`."""
     if not isinstance(value, list | tuple) or not value or not all(isinstance(item, dict) for item in value):
         return False
     kinds = [str(item.get("type")) for item in value]
@@ -256,7 +255,7 @@ def is_items(value: Any) -> bool:
 
 
 def read_items(items: Sequence[dict[str, Any]], builder: ResultBuilder) -> None:
-    """Read a list of items: the text of the last message of the model is the answer."""
+    """Read a list of items. The text of the last model message is the answer."""
     for item in items:
         texts: list[str] = []
         if item.get("role", "assistant") == "assistant":
@@ -266,7 +265,7 @@ def read_items(items: Sequence[dict[str, Any]], builder: ResultBuilder) -> None:
 
 
 def is_agents_run(value: Any) -> bool:
-    """Return True if the value is a finished run of OpenAI's Agents SDK."""
+    """Return True for a finished run of OpenAI's Agents SDK."""
     if not has_class(value, "agents", "RunResultBase"):
         return False
     fields = fields_of(value)
@@ -274,7 +273,7 @@ def is_agents_run(value: Any) -> bool:
 
 
 def read_agents_run(value: Any, builder: ResultBuilder) -> None:
-    """Read a run of OpenAI's Agents SDK: its new items, its final output, and the usage of its responses."""
+    """Read a run of OpenAI's Agents SDK: new items, final output, usage."""
     fields = fields_of(value)
     texts: list[str] = []
     for item in fields["new_items"]:
@@ -286,7 +285,7 @@ def read_agents_run(value: Any, builder: ResultBuilder) -> None:
 
 
 def read_google(data: dict[str, Any], builder: ResultBuilder) -> None:
-    """Read Google's `GenerateContentResponse`, with the calls that its SDK made on its own."""
+    """Read Google's `GenerateContentResponse`, with calls made by its SDK."""
     candidate = next(dicts(data.get("candidates")), {})
     history = dicts(first(data, "automatic_function_calling_history", "automaticFunctionCallingHistory"))
     spoken = as_dict(candidate.get("content"))
@@ -298,7 +297,7 @@ def read_google(data: dict[str, Any], builder: ResultBuilder) -> None:
                 found = back.get("response")
                 builder.add_result(found, id_=back.get("id"), name=back.get("name"), error=inside(found, "error"))
     builder.answer = first(data, "parsed") or text_in(spoken.get("parts"))
-    counts = as_dict(first(data, "usage_metadata", "usageMetadata"))  # in snake case in the Python SDK
+    counts = as_dict(first(data, "usage_metadata", "usageMetadata"))  # Python's SDK uses snake case
     camel_case = {re.sub(r"_([a-z])", lambda found: found[1].upper(), name): count for name, count in counts.items()}
     builder.usage = usage_of_reply(camel_case, "google")
     model, finish = first(data, "model_version", "modelVersion"), first(candidate, "finish_reason", "finishReason")
@@ -306,11 +305,11 @@ def read_google(data: dict[str, Any], builder: ResultBuilder) -> None:
 
 
 def is_vercel(data: dict[str, Any]) -> bool:
-    """Return True if the data is the JSON of a result of `generateText`, `streamText` or `generateObject`."""
+    """Return True for JSON of a `generateText`, `streamText` or `generateObject` result."""
     if not ({"text", "object", "steps", "output"} & data.keys()):
         return False
     steps, called = data.get("steps"), data.get("toolCalls")
-    # Other steps, such as those of a recipe, have a text too.
+    # Other data with steps, such as a recipe, has texts too.
     signs = {"toolCalls", "finishReason", "usage", "stepType"}
     has_steps = isinstance(steps, list) and bool(steps) and all(signs & as_dict(step).keys() for step in steps)
     has_calls = isinstance(called, list) and "text" in data and all(_call_name(call) for call in called)
@@ -323,9 +322,10 @@ def _call_name(call: Any) -> Any:
 
 
 def read_vercel(data: dict[str, Any], builder: ResultBuilder) -> None:
-    """Read a result of the AI SDK.
+    """Read a result of Vercel's AI SDK.
 
-    Version 4 writes `args` and `result`; version 5 and later write `input` and `output`, and may have all in `content`.
+    Version 4 uses the keys `args` and `result`. Later versions use `input` and `output`, and may
+    put everything into `content`.
     """
     steps = list(dicts(data.get("steps")))
     for step in steps or [data]:
@@ -334,7 +334,7 @@ def read_vercel(data: dict[str, Any], builder: ResultBuilder) -> None:
     builder.answer = first(data, "object", "experimental_output", "text", "output")
     if builder.answer is None:
         builder.answer = first(last, "text") or text_in(last.get("content"))
-    # Version 4 has the sum in `usage`; without any sum, the steps are added up.
+    # Version 4 has the sum in `usage`. Without a sum, add up the steps.
     sums = (usage_of_sdk(data.get(name), VERCEL, requests=len(steps) or 1) for name in ("totalUsage", "usage"))
     of_steps = (usage_of_sdk(step.get("usage"), VERCEL) for step in steps)
     builder.usage = next((usage for usage in sums if usage.requests), None) or sum(of_steps, NO_USAGE)
@@ -352,13 +352,13 @@ def _read_step(step: dict[str, Any], builder: ResultBuilder) -> None:
 
 
 def is_pydantic_ai(value: Any) -> bool:
-    """Return True if the value is a run result of pydantic-ai. Methods of it are called, so its class is checked."""
+    """Return True for a run result of pydantic-ai, checking the class, whose methods are called."""
     loaded = sys.modules.get("pydantic_ai.run")
     return loaded is not None and isinstance(value, loaded.AgentRunResult)
 
 
 def read_pydantic_ai(value: Any, builder: ResultBuilder) -> None:
-    """Read the new messages of an agent run of pydantic-ai."""
+    """Read the new messages of a pydantic-ai agent run."""
     messages = [as_dict(plain_data(message)) for message in value.new_messages()]
     answers = [message for message in messages if message.get("kind") == "response"]
     for part in (part for message in messages for part in dicts(message.get("parts"))):
@@ -371,7 +371,7 @@ def read_pydantic_ai(value: Any, builder: ResultBuilder) -> None:
         elif kind == "retry-prompt" and part.get("tool_name"):
             builder.add_result(None, id_=id_, error=content)
     output_tool = fields_of(value).get("_output_tool_name")
-    # The call with which it gave its answer is not a call of a tool.
+    # The call that returns the final answer is not a tool call.
     builder.calls = [call for call in builder.calls if call["name"] != output_tool]
     builder.answer = value.output
     for answer in answers:
@@ -380,7 +380,7 @@ def read_pydantic_ai(value: Any, builder: ResultBuilder) -> None:
 
 
 def read_langgraph_state(data: dict[str, Any], builder: ResultBuilder) -> None:
-    """Read the state of a LangGraph graph: its `messages`, and other values that the graph keeps."""
+    """Read the state of a LangGraph graph: its `messages` and other values."""
     read_conversation(data["messages"], builder)
     if data.get("structured_response") is not None:
         builder.answer = data["structured_response"]

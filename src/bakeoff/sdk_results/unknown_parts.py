@@ -1,4 +1,4 @@
-"""Find the parts of a returned value that are not plain data: unknown objects, and those of other packages."""
+"""Find the parts of a returned value that are not plain data, such as unknown objects."""
 
 import dataclasses
 import inspect
@@ -19,8 +19,8 @@ from pydantic import BaseModel
 from bakeoff._kernel.text import visible
 from bakeoff.sdk_results.plain_data import fields_of, is_a
 
-_MAX_DEPTH = 100  # levels; JSON is read to about twice that
-_MAX_COUNT = 1_000_000  # values that are looked at
+_MAX_DEPTH = 100  # levels of nesting
+_MAX_COUNT = 1_000_000  # values that are searched
 _SIMPLE = (str, bool, int, float, Decimal, date, time, timedelta, UUID, Enum, bytes, bytearray, PurePath)
 
 
@@ -32,7 +32,7 @@ class UnknownPart(NamedTuple):
 
 
 def unknown_part(value: Any) -> UnknownPart | None:
-    """Return the first part of nested lists and dicts that is not plain data, or None."""
+    """Return the first part in nested lists and dicts that is not plain data, or None."""
     waiting = [iter([("", value)])]
     for _ in range(_MAX_COUNT):
         if not waiting:
@@ -68,7 +68,7 @@ def _problem(one: Any) -> str | None:
     if simple or dataclasses.is_dataclass(type(one)):
         return None
     if inspect.iscoroutine(one):
-        one.close()  # it will never be awaited
+        one.close()  # avoid a warning, since nobody awaits it
         return "a coroutine that was not awaited"
     kind = type(one)
     return f"an object of {kind.__module__}.{kind.__qualname__}"
@@ -83,12 +83,12 @@ def _inside(place: str, one: Any) -> Iterator[tuple[str, Any]] | None:
 
 
 _DEEPEST_FOREIGN = 6
-_MAX_FOREIGN = 10_000  # values that are looked at
+_MAX_FOREIGN = 10_000  # values that are searched
 _INSTALLED = ("site-packages", "dist-packages")  # names of folders
 
 
 def foreign_class(value: Any) -> type | None:
-    """Return the class of the first model or dataclass in a value that an installed package defines, or None."""
+    """Return the first class in a value that another package defines, or None."""
     waiting = [(value, 0)]
     for _ in range(_MAX_FOREIGN):
         if not waiting:
@@ -106,7 +106,7 @@ def foreign_class(value: Any) -> type | None:
 
 @lru_cache(maxsize=256)
 def _is_foreign(module: str) -> bool:
-    """Return True if a module belongs to an installed package other than bakeoff, unless it is a local install."""
+    """Return True for modules of other installed packages, except editable installs."""
     package = module.partition(".")[0]
     file = getattr(sys.modules.get(module), "__file__", None)
     if package == "bakeoff" or not file or not any(name in Path(file).parts for name in _INSTALLED):

@@ -1,4 +1,4 @@
-"""Intervals, comparisons and gates. The unit is the case: its rounds are averaged first, as they are not independent.
+"""Compute intervals, comparisons and gates. The unit is the case, since rounds are not independent.
 
     cells         the rounds of a case as sums; their mean over cases and its variance
     intervals     confidence intervals of one score
@@ -13,6 +13,6 @@
     power         sources of noise, and the differences that a run of this size can find
     rounds        pass@k, pass^k, and how often one subject contradicts itself
 
-scipy and numpy are imported when they are needed. docs/explanation/statistics.md and judges.md describe the simulations
-and their results.
+scipy and numpy are imported on first use. docs/explanation/statistics.md and judges.md describe the
+simulations and their results.
 """

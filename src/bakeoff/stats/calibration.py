@@ -1,14 +1,14 @@
-"""Correct the scores of a judge by labels that people gave to a part of the trials.
+"""Correct a judge's scores by labels that people gave to some of the trials.
 
-A judge that errs gives every trial a score; people label a sample that is drawn within strata of the judge's score. The
-corrected score is the judge's mean plus the mean of "label minus score", weighted by stratum: prediction-powered
-inference (Angelopoulos et al., Science 382, 2023; stratified: Fisch et al., arXiv:2406.04291). Where the judge says
-only pass or fail, it is the estimate of Rogan and Gladen (American Journal of Epidemiology 107, 1978) with sensitivity
-and specificity weighted back to the run. Only labels of a subject's own trials correct its score, so that a judge that
-favours one subject is corrected too. See docs/explanation/judges.md for the simulated coverage.
+A fallible judge scores every trial; people label a sample, drawn within strata of the judge's
+score. The corrected score is the judge's mean plus the mean of "label minus score", weighted by
+stratum: prediction-powered inference (Angelopoulos et al., Science 382, 2023; stratified: Fisch et
+al., arXiv:2406.04291). For pass or fail, this is the estimate of Rogan and Gladen (American Journal
+of Epidemiology 107, 1978). A subject's score is corrected only by labels of its own trials, in case
+the judge favours a subject. See docs/explanation/judges.md for the simulated coverage.
 
-`judge_quality` and the functions after it say how far a judge agrees with labels, and labellers with each other. Labels
-are weighted by the trials that they stand for, so that the numbers hold for the whole run.
+`judge_quality` and later functions measure how well a judge agrees with labels, and labellers with
+each other. Labels are weighted by the trials that they represent.
 """
 
 from collections import Counter
@@ -51,19 +51,19 @@ in the worst setting of bench_judges. A weight of 1 gives 97 to 100 % where 0.5 
 
 @dataclass(frozen=True, slots=True)
 class JudgedTrial:
-    """One trial of a subject as a judge scored it."""
+    """One trial of a subject with its score by a judge."""
 
     case: CaseKey
     score: float
-    stratum: int | None = None  # None: it had no answer, so that it scores 0 without any doubt
-    label: float | None = None  # 1 pass, 0 fail, 0.5 where labellers are divided
-    weight: float = 1.0  # trials that a label stands for: unequal if the judge was changed after the sample was drawn
+    stratum: int | None = None  # None: no answer, which certainly scores 0
+    label: float | None = None  # 1 pass, 0 fail, 0.5 if labellers disagree
+    weight: float = 1.0  # trials that a label represents; unequal after a change of the judge
     cluster: str | None = None
-    skipped: bool = False  # people saw the answer, and nobody labelled it
+    skipped: bool = False  # people saw the answer, but nobody labelled it
 
 
 class Strata:
-    """Divide scores into strata: one for each score where there are at most three, else thirds of the trials."""
+    """Divides scores into strata: one per score if there are at most three, or else thirds."""
 
     def __init__(self, scores: Iterable[float]) -> None:
         ordered = sorted(scores)
@@ -77,28 +77,28 @@ class Strata:
         return len(self._lowest)
 
     def of(self, score: float) -> int:
-        """Return the number of the stratum of a score, from 0 for the lowest scores."""
+        """Return the number of a score's stratum, from 0 for the lowest scores."""
         return max(0, sum(lowest <= score for lowest in self._lowest) - 1)
 
 
 class CorrectedScore(FrozenModel):
-    """A judge's mean score, and the same corrected by labels."""
+    """A judge's mean score, and the score after correction by labels."""
 
     raw: float
     value: float
-    interval: Interval | None  # it includes the sampling of cases and of labels
+    interval: Interval | None  # covers the sampling of cases and labels
 
 
 class CorrectedDifference(FrozenModel):
-    """The difference of two corrected scores: candidate minus baseline."""
+    """The difference between two corrected scores: candidate minus baseline."""
 
     raw: float
     baseline: float
     candidate: float
     difference: float
     interval: Interval | None
-    inner: Interval | None  # at twice the error, for equivalence
-    p_value: float | None  # at most the level exactly where the interval excludes 0
+    inner: Interval | None  # at twice alpha, for equivalence
+    p_value: float | None  # at most the level exactly if the interval excludes 0
     paired: bool
     cases: int
 
@@ -107,13 +107,13 @@ class CorrectedDifference(FrozenModel):
 class _Estimate:
     raw: float
     value: float
-    by_case: Mapping[CaseKey, float]  # the corrected score of each case, drawn a little towards one half
+    by_case: Mapping[CaseKey, float]  # corrected scores, shrunk a little towards one half
     clusters: Mapping[CaseKey, str | None]
-    parts: tuple[tuple[float, float], ...]  # the variance from the labels of each stratum, and its degrees of freedom
+    parts: tuple[tuple[float, float], ...]  # per stratum: the labels' variance, degrees of freedom
 
 
 def missing_labels(trials: Sequence[JudgedTrial]) -> str | None:
-    """Return the reason why the labels are not enough to correct a score; None if they are enough."""
+    """Return why there are too few labels to correct a score; None if there are enough."""
     answered = [trial for trial in trials if trial.stratum is not None]
     labels = sum(trial.label is not None for trial in answered)
     if not answered or labels == len(answered):
@@ -132,7 +132,7 @@ def missing_labels(trials: Sequence[JudgedTrial]) -> str | None:
 
 
 def corrected_score(trials: Sequence[JudgedTrial]) -> CorrectedScore:
-    """Correct the mean score of one subject. Every stratum needs a label: see `missing_labels`."""
+    """Correct a subject's mean score. Every stratum needs a label; see `missing_labels`."""
     found = _estimate(trials)
     cases = list(found.by_case)
     spread = _Spread.of([found.by_case[case] for case in cases], [found.clusters[case] for case in cases], found.parts)
@@ -143,9 +143,9 @@ def corrected_score(trials: Sequence[JudgedTrial]) -> CorrectedScore:
 def corrected_difference(
     baseline: Sequence[JudgedTrial], candidate: Sequence[JudgedTrial], *, level: float = ALPHA
 ) -> CorrectedDifference:
-    """Correct the difference of two subjects, in pairs of cases if they share any; `level` is that of the interval.
+    """Correct the difference between two subjects, paired by case if they share cases.
 
-    Every stratum of the `compared_trials` needs a label.
+    The interval has this `level`. Every stratum of the `compared_trials` needs a label.
     """
     baseline, candidate = compared_trials(baseline, candidate)
     old, new = _estimate(baseline), _estimate(candidate)
@@ -174,14 +174,14 @@ def corrected_difference(
 def compared_trials(
     baseline: Sequence[JudgedTrial], candidate: Sequence[JudgedTrial]
 ) -> tuple[Sequence[JudgedTrial], Sequence[JudgedTrial]]:
-    """Return the trials of the cases that both have, or all trials if they share no case."""
+    """Return the trials of the shared cases, or all trials if no case is shared."""
     common = {trial.case for trial in baseline} & {trial.case for trial in candidate}
     return (_only(common, baseline), _only(common, candidate)) if common else (baseline, candidate)
 
 
 @dataclass(frozen=True, slots=True)
 class _Spread:
-    """The middle of an interval, its standard error and degrees of freedom (Satterthwaite)."""
+    """The middle of an interval, its standard error and Satterthwaite's degrees of freedom."""
 
     middle: float
     error: float
@@ -191,7 +191,7 @@ class _Spread:
     def of(
         cls, means: Sequence[float], clusters: Sequence[str | None], parts: Iterable[tuple[float, float]]
     ) -> "_Spread | None":
-        """Add the variance between cases to that of the labels; None for fewer than two independent cases."""
+        """Add the variances between cases and of labels; None for fewer than two units."""
         moments = moments_of_means(means, clusters)
         if moments.units < 2:
             return None
@@ -212,13 +212,13 @@ class _Spread:
         return cls(middle, sqrt(variance), variance**2 / uncertain if uncertain else 1.0)
 
     def interval(self, point: float, confidence: float, lowest: float, method: str) -> Interval:
-        """Return the t interval around a value, cut to the range of scores."""
+        """Return the t interval around a value, limited to the range of scores."""
         half = t_quantile((1 + confidence) / 2, self.freedom) * self.error
         low, high = max(lowest, self.middle - half), min(1.0, self.middle + half)
         return Interval(low=min(point, low), high=max(point, high), method=method)
 
     def p_value(self, point: float) -> float:
-        """Return the level at which `interval` begins to exclude 0; 1 if 0 lies between middle and point."""
+        """Return the level at which `interval` begins to exclude 0, at most 1."""
         from scipy.special import stdtr
 
         if not self.error or self.middle * point <= 0:
@@ -230,7 +230,7 @@ def _estimate(trials: Sequence[JudgedTrial]) -> _Estimate:
     rounds: dict[CaseKey, int] = {}
     for trial in trials:
         rounds[trial.case] = rounds.get(trial.case, 0) + 1
-    share = {case: 1 / (len(rounds) * count) for case, count in rounds.items()}  # of one trial in the mean
+    share = {case: 1 / (len(rounds) * count) for case, count in rounds.items()}  # of a trial in the mean
     by_case = dict.fromkeys(rounds, 0.0)
     shift, parts = 0.0, []
     for stratum, members in _by_stratum(trials).items():
@@ -240,7 +240,7 @@ def _estimate(trials: Sequence[JudgedTrial]) -> _Estimate:
             error = _judge_error(members)
             shift += weight * error.mean
             drawn = error.drawn
-            # Rounds of one case may all err alike: then their errors average out over cases, not over trials.
+            # Errors in rounds of a case may be alike, and then average out only over cases.
             alike = weight * error.spread * max(0.0, 1 / len(rounds) - 1 / len(trials))
             parts.append((weight**2 * error.variance + alike, error.freedom))
         for trial in members:
@@ -251,27 +251,27 @@ def _estimate(trials: Sequence[JudgedTrial]) -> _Estimate:
 
 
 class _ErrorRate(NamedTuple):
-    """The mean of label minus score in a stratum."""
+    """The mean of "label minus score" in a stratum."""
 
     mean: float
-    drawn: float  # the same with the prior
-    variance: float  # of that
-    spread: float  # the variance of a single one
+    drawn: float  # the mean with the prior
+    variance: float  # the variance of the mean
+    spread: float  # the variance of a single label
     freedom: float
 
 
 def _judge_error(members: Sequence[JudgedTrial]) -> _ErrorRate:
-    """Return how far the labels of a stratum lie above the judge's scores."""
+    """Return how much higher the labels of a stratum are than the judge's scores."""
     labelled = _labelled(members)
     total = fsum(trial.weight for trial in labelled)
-    size = total**2 / fsum(trial.weight**2 for trial in labelled)  # Kish: as many labels of equal weight
+    size = total**2 / fsum(trial.weight**2 for trial in labelled)  # Kish: the number of equal weights
     errors = [(trial, (trial.label or 0.0) - trial.score, trial.weight * size / total) for trial in labelled]
     seen = fsum(weight * error for _, error, weight in errors)
     score = fsum(trial.score for trial in members) / len(members)
     drawn = (seen + _PRIOR * (1 - 2 * score)) / (size + 2 * _PRIOR)
     units: dict[CaseKey | str, float] = {}
     for trial, error, weight in errors:
-        unit = trial.cluster or trial.case  # rounds of a case, and cases of a cluster, may err together
+        unit = trial.cluster or trial.case  # rounds of a case, or cases of a cluster, may err together
         units[unit] = units.get(unit, 0.0) + weight * (error - drawn)
     alone = fsum(weight * (error - drawn) ** 2 for _, error, weight in errors)
     together = fsum(one**2 for one in units.values()) if len(units) < len(errors) else 0.0
@@ -296,7 +296,7 @@ def _only(cases: Collection[CaseKey], trials: Iterable[JudgedTrial]) -> list[Jud
 
 
 def _method(*arms: Sequence[JudgedTrial]) -> str:
-    """Return the name of the method, marked if labels of an arm are nearly all alike, or were often skipped."""
+    """Return the method's name, marked if labels are nearly all alike or often missing."""
     binary = all(trial.score in (0, 1) for arm in arms for trial in arm)
     name = "Rogan–Gladen" if binary else "prediction-powered"
     name += f", {TOO_SMALL}" if any(map(_nearly_all_alike, arms)) else ""
@@ -306,47 +306,47 @@ def _method(*arms: Sequence[JudgedTrial]) -> str:
 
 
 def _nearly_all_alike(trials: Iterable[JudgedTrial]) -> bool:
-    """Return True if too few good or too few bad answers are labelled; the interval is then too wide, if anything."""
+    """Return True if too few good or bad answers are labelled for an exact interval."""
     labels = [trial.label or 0.0 for trial in _labelled(trials)]
     return min(fsum(labels), len(labels) - fsum(labels)) < ENOUGH_OF_A_KIND
 
 
 _DRAWS = 10_000
 _RESAMPLES = 2_000
-_JEFFREYS = 0.5  # the prior of each share
+_JEFFREYS = 0.5  # the prior for each share
 
 
 class Estimate(FrozenModel):
-    """A number and its interval; None where the labels cannot give it."""
+    """A number and its interval. Either is None if the labels do not permit it."""
 
     value: float
     interval: Interval | None
 
 
 class LabelledGroup(FrozenModel):
-    """Trials of one stratum with one verdict of the judge, and their labels."""
+    """The trials of one stratum with the same verdict of the judge, and their labels."""
 
-    passed: bool  # by the judge
-    trials: float  # of the run
+    passed: bool  # the verdict of the judge
+    trials: float  # number of trials in the run
     labels: float
     label_passes: float
 
 
 class JudgeQuality(FrozenModel):
-    """How well a judge's verdicts agree with the labels, over the whole run."""
+    """How well a judge's verdicts agree with labels, over the whole run."""
 
     sensitivity: Estimate | None  # the share of good answers that the judge passes
     specificity: Estimate | None  # the share of bad answers that it fails
     accuracy: Estimate | None
-    kappa: Estimate | None  # Cohen's: 1 full agreement, 0 what chance alone would give
+    kappa: Estimate | None  # Cohen's: 1 is full agreement, 0 that of chance
 
 
 def judge_quality(groups: Sequence[LabelledGroup]) -> JudgeQuality:
-    """Estimate a judge's quality. A group without labels takes those of the groups with the same verdict.
+    """Estimate a judge's quality. Groups without labels use those of groups with the same verdict.
 
-    Intervals are quantiles of 10,000 draws: the share of good answers in each group comes from its Beta posterior with
-    Jeffreys' prior, so that they have a width where all labels agree, and the sizes of the groups from a Bayesian
-    bootstrap of the trials, which are a sample too.
+    Intervals are quantiles of 10,000 draws. The share of good answers in a group is drawn from its
+    Beta posterior with Jeffreys' prior, so that there is a width even if all labels agree. The
+    sizes of groups are drawn by a Bayesian bootstrap, since trials are a sample too.
     """
     import numpy as np
 
@@ -380,7 +380,7 @@ def _filled(group: LabelledGroup, groups: Sequence[LabelledGroup]) -> LabelledGr
 
 
 def _qualities(verdicts: "NDArray[Any]", weights: "NDArray[Any]", good: "NDArray[Any]") -> "dict[str, NDArray[Any]]":
-    """Return each quality for each row: `good` has the share of good answers in each group, `weights` its size."""
+    """Return each quality per draw, given good shares (`good`) and sizes (`weights`) of groups."""
     import numpy as np
 
     share = weights / weights.sum(1, keepdims=True)
@@ -391,7 +391,7 @@ def _qualities(verdicts: "NDArray[Any]", weights: "NDArray[Any]", good: "NDArray
     chance = truly * passed + (1 - truly) * (1 - passed)
     with np.errstate(divide="ignore", invalid="ignore"):
         return {
-            "sensitivity": np.minimum(1, right_pass / truly),  # rounding must not lead beyond 1
+            "sensitivity": np.minimum(1, right_pass / truly),  # rounding must not exceed 1
             "specificity": np.minimum(1, right_fail / (1 - truly)),
             "accuracy": accuracy,
             "kappa": (accuracy - chance) / (1 - chance),
@@ -401,7 +401,7 @@ def _qualities(verdicts: "NDArray[Any]", weights: "NDArray[Any]", good: "NDArray
 def association(errors: Sequence[float], other: Sequence[float], weights: Sequence[float]) -> Estimate | None:
     """Return Spearman's rank correlation, with an interval by Bonett and Wright (Psychometrika 65, 2000).
 
-    None where fewer than five pairs exist, or one side does not vary.
+    None for fewer than five pairs, or if one side does not vary.
     """
     import numpy as np
     from scipy.stats import rankdata
@@ -419,24 +419,25 @@ def association(errors: Sequence[float], other: Sequence[float], weights: Sequen
 
 
 def cohen_kappa(pairs: Sequence[tuple[Hashable, Hashable]]) -> Estimate | None:
-    """Return the agreement of two labellers beyond chance (J. Cohen, Educ. Psychol. Meas. 20, 1960).
+    """Return Cohen's kappa: the agreement of two labellers beyond chance.
 
-    Each pair holds the two labels of one answer. The interval is a bootstrap over answers; None where both always gave
-    one and the same label, as chance alone would then agree too.
+    See J. Cohen, Educ. Psychol. Meas. 20, 1960. Each pair has the two labels of an answer. The
+    interval is a bootstrap over answers. None if all labels are equal.
     """
     return _resampled(pairs, _kappa)
 
 
 def krippendorff_alpha(units: Sequence[Sequence[Hashable]]) -> Estimate | None:
-    """Return the agreement of any number of labellers, of which some may have left units out.
+    """Return Krippendorff's alpha: the agreement of labellers, who may leave out units.
 
-    For nominal labels (K. Krippendorff, Content Analysis, 2004, ch. 11). Each unit holds the labels that it was given.
+    For nominal labels (K. Krippendorff, Content Analysis, 2004, ch. 11). A unit is a list of
+    labels.
     """
     return _resampled([unit for unit in units if len(unit) > 1], _alpha)
 
 
 def _resampled(units: Sequence[Any], statistic: Callable[[Sequence[Any]], float | None]) -> Estimate | None:
-    """Return a statistic with its bootstrap interval; no interval where all agree, as resamples then do not vary."""
+    """Return a statistic and its bootstrap interval, which is missing if all units agree."""
     import numpy as np
 
     value = statistic(units)

@@ -1,7 +1,6 @@
-"""One case under one subject as sums of its rounds, and the mean over cases with its variance.
+"""Sum the rounds of each case of a subject ("cell"), and compute mean and variance over cases.
 
-Every statistic is computed from these sums, whatever the number of rounds. The unit is the case, or the cluster where
-cases are tagged.
+Every statistic is computed from these sums. The unit is the case or, for tagged cases, the cluster.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +16,7 @@ _COCHRAN = 25
 
 
 class CaseKey(NamedTuple):
-    """Identify a case: two cases with one id are the same case only if their content is the same."""
+    """Identifies a case. Cases with the same id are equal only if their content is equal."""
 
     id: str
     digest: str = ""
@@ -25,17 +24,17 @@ class CaseKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """The scored rounds of one case: their number, sum and sum of squares. Scores lie between 0 and 1."""
+    """The scored rounds of one case: number, sum and sum of squares. Scores are from 0 to 1."""
 
     rounds: int
     total: float
     squares: float
     cluster: str | None = None
-    graded: tuple[float, ...] = field(default=(), compare=False)  # the scores, if one is neither 0 nor 1
+    graded: tuple[float, ...] = field(default=(), compare=False)  # the scores, unless all are 0 or 1
 
     @classmethod
     def of(cls, values: Iterable[float], cluster: str | None = None) -> "Cell":
-        """Return the sums of the scores of some rounds."""
+        """Sum the scores of some rounds."""
         scores = [float(value) for value in values]
         outside = [score for score in scores if not 0 <= score <= 1]
         if outside or not scores:
@@ -45,14 +44,14 @@ class Cell:
 
     @classmethod
     def joined(cls, cells: "Sequence[Cell]") -> "Cell":
-        """Return all rounds of several cells as those of one case."""
+        """Return one cell with all rounds of several cells."""
         total, squares = sum([each.total for each in cells]), sum([each.squares for each in cells])
         graded = () if all(each.binary for each in cells) else tuple(score for each in cells for score in each.scores)
         return cls(sum([each.rounds for each in cells]), total, squares, cells[0].cluster, graded)
 
     @property
     def scores(self) -> tuple[float, ...]:
-        """Return the score of each round; passes come first where every round passed or failed."""
+        """Return the score of each round. If all rounds passed or failed, passes come first."""
         if self.binary:
             return (1.0,) * round(self.total) + (0.0,) * (self.rounds - round(self.total))
         assert self.graded or self.rounds == 1, "graded scores of several rounds are kept one by one"
@@ -65,12 +64,12 @@ class Cell:
 
     @property
     def binary(self) -> bool:
-        """Return True if every round scored 0 or 1: only then does squaring change no score."""
+        """Return True if every round scored 0 or 1, since only then squaring changes nothing."""
         return self.total == self.squares
 
     @property
     def variance(self) -> float | None:
-        """Return the variance of one round around the mean of the case; None for a single round."""
+        """Return the variance of a round around the case's mean; None for a single round."""
         if self.rounds < 2:
             return None
         return max(0.0, self.squares - self.total * self.total / self.rounds) / (self.rounds - 1)
@@ -81,38 +80,38 @@ Cells = Mapping[CaseKey, Cell]
 
 
 def cells_of(rounds: Mapping[CaseKey, Iterable[float]], clusters: Mapping[CaseKey, str] | None = None) -> Cells:
-    """Convert lists of scores to cells; `clusters` has the cluster of each case that belongs to one."""
+    """Convert lists of scores to cells. `clusters` maps cases to their cluster, if any."""
     named = clusters or {}
     return {key: Cell.of(values, named.get(key)) for key, values in rounds.items()}
 
 
 def single_pass_or_fail(cells: Iterable[Cell]) -> bool:
-    """Return True if each case has one round, which passed or failed."""
+    """Return True if each case has a single round, which passed or failed."""
     return all(cell.rounds == 1 and cell.binary for cell in cells)
 
 
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """Everything that an interval of a mean score is computed from."""
+    """Everything needed to compute the interval of a mean score."""
 
     cases: int
-    units: int  # independent ones: clusters, or cases where there are none
+    units: int  # number of independent units: clusters, or else cases
     mean: float
-    variance: float  # of the mean; 0 for a single unit
-    informative: int  # units that are not wholly at 0, or not wholly at 1: the fewer of the two
-    freedom: float  # degrees of freedom of the variance: units − 1, or fewer where clusters are unequal
-    skewness: float  # of the units
-    values: tuple[float, ...] = ()  # the means of the cases; empty where they are clustered
-    single: bool = False  # one round each, passed or failed
+    variance: float  # variance of the mean; 0 for a single unit
+    informative: int  # the smaller number of units that are not all 0, or not all 1
+    freedom: float  # degrees of freedom: units − 1, or fewer with unequal clusters
+    skewness: float  # skewness of the units
+    values: tuple[float, ...] = ()  # means of the cases; empty if they are clustered
+    single: bool = False  # whether each case has one round, passed or failed
 
     @property
     def weight(self) -> float:
-        """Return the number of equal units that would hold as much information as these."""
+        """Return how many equal units would hold as much information."""
         return self.freedom + 1
 
     @property
     def skewed(self) -> bool:
-        """Return True if there are too few units for t: fewer than 25 × skewness².
+        """Return True if there are too few units for a t interval: fewer than 25 × skewness².
 
         The rule is Cochran's (Sampling Techniques, 1977, §2.15).
         """
@@ -125,7 +124,7 @@ class Moments:
 
     @property
     def constant(self) -> bool:
-        """Return True if all units have the same mean, so that the data do not show how far it may be off."""
+        """Return True if all units have the same mean, so that no variance can be estimated."""
         return self.variance <= ROUNDING
 
     @property
@@ -135,7 +134,7 @@ class Moments:
 
 
 def moments_of(cells: Sequence[Cell]) -> Moments:
-    """Return the moments of the score of one subject; at least one cell is needed."""
+    """Return the moments of a subject's score. At least one cell is needed."""
     means, clusters = [cell.mean for cell in cells], [cell.cluster for cell in cells]
     return moments_of_means(means, clusters, single=single_pass_or_fail(cells))
 
@@ -143,7 +142,7 @@ def moments_of(cells: Sequence[Cell]) -> Moments:
 def moments_of_means(
     means: Sequence[float], clusters: Sequence[str | None] | None = None, *, single: bool = False
 ) -> Moments:
-    """Return the moments of a mean over cases, each already averaged over its rounds."""
+    """Return the moments of a mean over cases, given the mean of each case."""
     groups = grouped(means, clusters)
     middle = fmean(means)
     spread = spread_of([len(group) for group in groups], [fsum(v - middle for v in group) for group in groups])
@@ -161,7 +160,7 @@ def moments_of_means(
 
 
 def grouped(values: Sequence[float], clusters: Sequence[str | None] | None) -> list[list[float]]:
-    """Group values by cluster; a value without a tag is a cluster of its own."""
+    """Group values by cluster. A value without a cluster forms its own group."""
     if clusters is None:
         return [[value] for value in values]
     groups: dict[str | int, list[float]] = {}
@@ -179,11 +178,11 @@ class Spread(NamedTuple):
 
 
 def spread_of(sizes: Sequence[int], sums: Sequence[float]) -> Spread:
-    """Return the spread of the mean over cases, robust to correlation of the cases within a unit.
+    """Return the spread of the mean over cases, robust to correlation within units.
 
-    `sizes` has the number of cases in each unit, `sums` the sums of their distances from the mean. The variance is CR2
-    of Bell and McCaffrey (Survey Methodology 28, 2002) for a mean: unbiased if cases are independent, however unequal
-    the clusters. Without clusters it is s²/n.
+    `sizes` has the number of cases per unit, `sums` the sums of their deviations from the mean. The
+    variance is CR2 (Bell and McCaffrey, Survey Methodology 28, 2002): unbiased for independent
+    cases, even in unequal clusters. Without clusters, it is s²/n.
     """
     cases, units = sum(sizes), len(sizes)
     if units < 2:
@@ -195,11 +194,11 @@ def spread_of(sizes: Sequence[int], sums: Sequence[float]) -> Spread:
 
 
 def satterthwaite(shares: Sequence[float]) -> float:
-    """Return the degrees of freedom of CR2 for units with these shares of all cases.
+    """Return the degrees of freedom of CR2, given each unit's share of all cases.
 
-    F. E. Satterthwaite, Biometrics Bulletin 2 (1946): 2 E(V)²/Var(V), if cases are independent, or if those of a unit
-    are all alike, whichever is smaller: with sizes by Zipf's law, the first alone covers 87 to 92 %. Twenty equal
-    clusters have 19 either way; one with 30 cases beside twenty single cases has 2.6 and 1.1.
+    F. E. Satterthwaite, Biometrics Bulletin 2 (1946): the smaller value of 2 E(V)²/Var(V) for
+    independent cases, and for units whose cases are all alike. With Zipf's law for sizes, the first
+    alone covers only 87 to 92 %. Twenty equal clusters have 19 degrees of freedom either way.
     """
     odds = [share / (1 - share) for share in shares]
     first, second = (fsum(s * odd**power for s, odd in zip(shares, odds, strict=True)) for power in (1, 2))

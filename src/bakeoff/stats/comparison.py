@@ -1,6 +1,6 @@
-"""Compare two runs: case by case where they share cases, otherwise as two samples, which is labelled unpaired.
+"""Compare two runs case by case or, if they share no cases, as two unpaired samples.
 
-Where several subjects are compared, Holm's method adjusts p-values and intervals by the same rule, so that they agree.
+For several subjects, Holm's method adjusts p-values and intervals consistently.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -33,15 +33,15 @@ _LEVEL_STEP = 1.001  # precise enough for a p-value
 
 
 class Comparison(FrozenModel):
-    """The difference of two subjects: candidate minus baseline.
+    """The difference between two subjects: candidate minus baseline.
 
-    `interval` is at 1 − level, and excludes 0 exactly if `p_value` is at most that level. Equivalence is read from
-    `inner`, at 1 − 2 alpha.
+    `interval` has the confidence 1 − level, and excludes 0 exactly if `p_value` is at most the
+    level. `inner`, with the confidence 1 − 2 alpha, decides about equivalence.
     """
 
     paired: bool
-    cases: int  # pairs, or the cases of both where nothing could be paired
-    baseline: float | None  # scores over the cases compared
+    cases: int  # pairs or, if nothing could be paired, cases of both
+    baseline: float | None  # mean score over the compared cases
     candidate: float | None
     difference: float | None
     interval: Interval | None
@@ -49,13 +49,13 @@ class Comparison(FrozenModel):
     p_value: float | None
     test: str
     alpha: float
-    level: float  # alpha, or less where several subjects are compared
+    level: float  # alpha, or less if several subjects are compared
     wins: int = 0  # cases in which the candidate did better
     ties: int = 0
     losses: int = 0
     baseline_only: tuple[CaseKey, ...] = ()
     candidate_only: tuple[CaseKey, ...] = ()
-    changed: tuple[str, ...] = ()  # ids that both runs have, with different content: not the same case
+    changed: tuple[str, ...] = ()  # ids in both runs whose content differs
 
 
 def compare(
@@ -63,16 +63,17 @@ def compare(
 ) -> Comparison:
     """Estimate how much better the candidate is, with an interval and a test.
 
-    Cases are paired by id and content; where none can be paired, the arms are compared as two samples. The unit is the
-    case (or the cluster that its tag names): rounds of a case are averaged first, and only cases are assumed to be
-    independent. Simulated: identical pairs are called different in 2.8 to 5.1 % of runs.
+    Cases are paired by id and content. If none can be paired, the arms are compared as two samples.
+    Rounds of a case are averaged first: only cases (or clusters, if tagged) are assumed to be
+    independent. In simulations, 2.8 to 5.1 % of identical pairs are called different.
 
     Args:
-        baseline: the cells of the subject that the other is compared with.
+        baseline: the cells of the first subject.
         candidate: the cells of the other subject.
-        alpha: the share of false alarms that is accepted; equivalence is read from the 1 − 2 alpha interval.
-        level: that of the interval, if several subjects are compared; alpha by default.
-        seed: of the draws of the sign-flip test, which only long lists of graded scores need.
+        alpha: the accepted share of false alarms. The 1 − 2 alpha interval decides about
+            equivalence.
+        level: the level of the interval if several subjects are compared; alpha by default.
+        seed: for the random draws of the sign-flip test, used only for long lists of graded scores.
     """
     before, after = pairs_of(baseline, candidate)
     paired = bool(before)
@@ -108,28 +109,28 @@ def compare(
 
 
 def pairs_of(baseline: Cells, candidate: Cells) -> tuple[list[Cell], list[Cell]]:
-    """Return the cells of the cases that both have, by id and content, in the order of the baseline."""
+    """Return the cells of the cases that both have, by id and content, in baseline order."""
     matched = [key for key in baseline if key in candidate]
     return [baseline[key] for key in matched], [candidate[key] for key in matched]
 
 
 def paired_change(before: Sequence[Cell], after: Sequence[Cell]) -> Change:
-    """Return the change between paired cells; at least one pair is needed."""
+    """Return the change between paired cells. At least one pair is needed."""
     return change_of(*_differences(before, after), single=single_pass_or_fail([*before, *after]))
 
 
 def _differences(before: Sequence[Cell], after: Sequence[Cell]) -> tuple[list[float], list[str | None]]:
     pairs = list(zip(before, after, strict=True))
-    # The cluster is not part of the content of a case: the newer tag counts.
+    # The newer cluster counts, since it is not part of a case's content.
     return [new.mean - old.mean for old, new in pairs], [new.cluster or old.cluster for old, new in pairs]
 
 
 @dataclass(frozen=True, slots=True)
 class ComparisonRule:
-    """Decide which true differences fit the data: the p-value is that of 0, the interval holds all that fit.
+    """Decides which true differences fit the data, by a p-value for 0 and an interval.
 
-    A difference fits if an interval method does not rule it out. For 0 there is an exact test too, and 0 fits as well
-    if that test does not rule it out; the interval then reaches 0.
+    A difference fits if the interval method does not exclude it. For 0, there is also an exact
+    test. If this test does not exclude 0, the interval is extended to 0.
     """
 
     p_value: float
@@ -145,7 +146,7 @@ class ComparisonRule:
 
 
 def rule_of(baseline: Cells, candidate: Cells, *, alpha: float = ALPHA, seed: int = 0) -> ComparisonRule | None:
-    """Return the rule that these two arms allow; None where fewer than two independent cases can be compared."""
+    """Return the rule to compare these arms; None for fewer than two independent cases."""
     before, after = pairs_of(baseline, candidate)
     if before:
         differences, clusters = _differences(before, after)
@@ -170,10 +171,10 @@ def rule_of(baseline: Cells, candidate: Cells, *, alpha: float = ALPHA, seed: in
 
 
 def reversal_p_value(units: int) -> float:
-    """Return the p-value of this many cases that all went from pass to fail, or all from fail to pass.
+    """Return the p-value if all of these units changed from pass to fail, or all from fail to pass.
 
-    A case that passes with probability p passes in one arm and fails in the other with probability p(1 − p), at most
-    1/4. Tests of pairs do not use that: five cases that all fell from pass to fail have p = 0.06 by McNemar's test.
+    A case that passes with probability p changes in a given direction with probability p(1 − p), at
+    most 1/4. Tests of pairs do not use that: by McNemar's test, five such cases have p = 0.06.
     """
     return float(2 * 0.25**units)
 
@@ -181,7 +182,7 @@ def reversal_p_value(units: int) -> float:
 def _reversal_interval(change: Change, confidence: float) -> Interval:
     """Return the interval of a complete reversal.
 
-    With a true difference d, a case is reversed with probability ((1 + d)/2)² at most.
+    With a true difference d, the probability that a case is reversed is at most ((1 + d)/2)².
     """
     moments = change.moments
     least = 2 * ((1 - confidence) / 2) ** (1 / (2 * moments.units)) - 1
@@ -198,13 +199,13 @@ def _unpaired(before: Sequence[Cell], after: Sequence[Cell], alpha: float) -> Co
     if not before or not after or newcombe(before, after, confidence=1 - alpha) is None:
         return None
     name, exact = unpaired_test(before, after)
-    # Above alpha, the interval reaches 0 in any case.
+    # Above alpha, the interval contains 0 anyway.
     inverted = _excluding_level(interval) if exact <= alpha else 0.0
     return ComparisonRule(exact, name, interval) if exact >= inverted else ComparisonRule(inverted, _INVERTED, interval)
 
 
 def _excluding_level(interval: Callable[[float], Interval]) -> float:
-    """Return the lowest level at which the interval excludes 0, by bisection, since no formula inverts Newcombe's."""
+    """Return the lowest level at which the interval excludes 0, by bisection."""
     low, high = _MIN_LEVEL, 1.0
     while high > _LEVEL_STEP * low:
         level = sqrt(low * high)
@@ -214,10 +215,11 @@ def _excluding_level(interval: Callable[[float], Interval]) -> float:
 
 
 def newcombe(before: Sequence[Cell], after: Sequence[Cell], *, confidence: float) -> Interval | None:
-    """Return the interval of a difference from those of its two parts; None where one of them is undefined.
+    """Return the interval of a difference from those of its parts; None if one is undefined.
 
-    Newcombe, Statistics in Medicine 17 (1998) 873, method 10, for passes and failures; with other intervals in place of
-    Wilson's it is MOVER (Zou and Donner, Statistics in Medicine 27, 2008).
+    For passes and failures, this is method 10 of Newcombe, Statistics in Medicine 17 (1998) 873.
+    With other intervals than Wilson's, it is MOVER (Zou and Donner, Statistics in Medicine 27,
+    2008).
     """
     old, new = _part(before, confidence), _part(after, confidence)
     if old is None or new is None:
@@ -232,13 +234,13 @@ def newcombe(before: Sequence[Cell], after: Sequence[Cell], *, confidence: float
 
 def _part(cells: Sequence[Cell], confidence: float) -> Interval | None:
     moments = moments_of(cells)
-    if moments.units >= 2 and moments.single and not moments.clustered:  # Wilson even where all passed, as in Newcombe
+    if moments.units >= 2 and moments.single and not moments.clustered:  # Wilson even if all passed, as in Newcombe
         return wilson(moments.mean, moments.cases, confidence=confidence)
     return score_interval(cells, confidence=confidence)
 
 
 def unpaired_test(before: Sequence[Cell], after: Sequence[Cell]) -> tuple[str, float]:
-    """Return the name of the test that two samples allow, and its two-sided p; each needs two units or more."""
+    """Return a test for two samples and its two-sided p-value. Each sample needs two units."""
     old, new = moments_of(before), moments_of(after)
     if old.single and new.single and not old.clustered and not new.clustered:
         sides = [
@@ -246,10 +248,10 @@ def unpaired_test(before: Sequence[Cell], after: Sequence[Cell]) -> tuple[str, f
         ]
         return "unpaired Fisher's exact test", fisher_p_value(*sides)
     if old.constant and new.constant:
-        # Without spread on either side: count the ways to share out the units that separate them as cleanly.
+        # Without any spread, count the divisions of the units that separate them as clearly.
         chance = 1.0 if old.mean == new.mean else min(1.0, 2 / comb(old.units + new.units, new.units))
         return "unpaired exact label permutation", chance
-    # Welch's test (Biometrika 34, 1947); the variances are clustered where cases are.
+    # Welch's test (Biometrika 34, 1947), with clustered variances for clustered cases.
     from scipy.special import stdtr
 
     together = old.variance + new.variance
@@ -258,14 +260,14 @@ def unpaired_test(before: Sequence[Cell], after: Sequence[Cell]) -> tuple[str, f
 
 
 def fisher_p_value(one: tuple[float, float], other: tuple[float, float]) -> float:
-    """Return the p-value of Fisher's exact test of two counts (Journal of the Royal Statistical Society 85, 1922)."""
+    """Return p of Fisher's exact test for two counts (J. Royal Statistical Society 85, 1922)."""
     from scipy.stats import fisher_exact
 
     return float(fisher_exact([one, other]).pvalue)
 
 
 class Stamp(FrozenModel):
-    """The circumstances of one subject in one run, which must be alike to compare. None: unknown, or there was none."""
+    """Circumstances of a subject in a run, None if unknown. Only equal ones can be compared."""
 
     model: str | None = None
     agent_version: str | None = None
@@ -278,7 +280,7 @@ class Stamp(FrozenModel):
 
 
 class Mismatch(NamedTuple):
-    """A circumstance that differs."""
+    """A circumstance that differs between two runs."""
 
     field: str
     baseline: str | None
@@ -290,7 +292,7 @@ class Mismatch(NamedTuple):
 
 
 def mismatches(baseline: Stamp, candidate: Stamp) -> tuple[Mismatch, ...]:
-    """Return every circumstance that differs, in the order of the fields; unknown and known count as different."""
+    """Return every circumstance that differs. Unknown counts as different from known."""
     both = ((name, getattr(baseline, name), getattr(candidate, name)) for name in Stamp.model_fields)
     return tuple(Mismatch(name, was, now) for name, was, now in both if was != now)
 
@@ -301,7 +303,7 @@ Key = TypeVar("Key")
 def holm(p_values: Sequence[float]) -> tuple[float, ...]:
     """Return adjusted p-values in the order given (S. Holm, Scandinavian Journal of Statistics 6, 1979).
 
-    The chance of any false alarm among all of them stays at most alpha, however the tests depend on each other.
+    The chance of any false alarm among them is at most alpha, whether or not tests are independent.
     """
     adjusted = [0.0] * len(p_values)
     highest = 0.0
@@ -312,10 +314,11 @@ def holm(p_values: Sequence[float]) -> tuple[float, ...]:
 
 
 def holm_levels(p_values: Sequence[float], *, alpha: float = ALPHA) -> tuple[float, ...]:
-    """Return the level at which Holm's method tests each p-value, in the order given.
+    """Return the level by which Holm's method tests each p-value, in the order given.
 
-    A p-value is at most its level exactly if it is at most alpha after `holm`. The smallest is tested at alpha/m, the
-    next at alpha/(m−1), and so on; from the first that is not significant, all share its level.
+    A p-value is at most its level exactly if it is at most alpha after `holm`. The smallest is
+    tested at alpha/m, the next at alpha/(m−1), and so on. From the first that is not significant
+    on, all have the same level.
     """
     levels = [alpha] * len(p_values)
     level, significant = alpha, True
@@ -330,9 +333,9 @@ def holm_levels(p_values: Sequence[float], *, alpha: float = ALPHA) -> tuple[flo
 def at_holm_levels(
     keys: Iterable[Key], compared: Callable[[Key, float], Comparison], *, alpha: float = ALPHA
 ) -> dict[Key, Comparison]:
-    """Make each comparison with its interval at the level of Holm's method; `compared` takes a key and a level."""
+    """Return `compared(key, level)` for each key, at the level of Holm's method."""
     each = list(keys)
-    strictest = alpha / max(1, len(each))  # that of all, if none is significant
+    strictest = alpha / max(1, len(each))  # the level of all, if none is significant
     found = {key: compared(key, strictest) for key in each}
     tested = {key: one.p_value for key, one in found.items() if one.p_value is not None}
     levels = dict(zip(tested, holm_levels(list(tested.values()), alpha=alpha), strict=True))

@@ -1,11 +1,12 @@
-"""Intervals and tests of a mean paired difference, safe where few cases changed. See docs/explanation/statistics.md.
+"""Intervals and tests for a mean paired difference. See docs/explanation/statistics.md.
 
-The sign-flip test assumes that, if two arms are alike, each case's difference could as well have had the other sign:
-Fisher, The Design of Experiments (1935), §21; exact in level for every distribution. With clusters, whole clusters
-flip. Three methods compute the same number: scores on a grid (rounds passed or failed) → the exact distribution by
-convolution; few cases → every combination of signs; otherwise seeded draws, counted so that p is never too small
-(Phipson and Smyth, Stat. Appl. Genet. Mol. Biol. 9, 2010). N draws cannot show a p below 1/N; there, p is an upper
-bound of the exact one (Chernoff, Annals of Mathematical Statistics 23, 1952).
+They hold even if few cases changed. The sign-flip test (Fisher, The Design of Experiments, 1935,
+§21) assumes that if two arms are alike, each case's difference may have either sign. It is exact
+for every distribution; with clusters, whole clusters flip. Scores on a grid, such as passes and
+failures, use the exact distribution by convolution, few cases every combination of signs, and
+others seeded draws, counted so that p is never too small (Phipson and Smyth, Stat. Appl. Genet.
+Mol. Biol. 9, 2010). Since N draws cannot show a p below 1/N, smaller values are upper bounds
+(Chernoff, Annals of Mathematical Statistics 23, 1952).
 """
 
 from collections.abc import Sequence
@@ -36,25 +37,28 @@ if TYPE_CHECKING:
 
 DRAWS = 20_000
 _EXACT = "exact sign-flip permutation"
-_FEW = 16  # differences of which all 2^16 combinations are tried
-_FINEST_GRID = 120  # steps between 0 and 1; holds halves to sixths, eighths, tenths, twelfths, …
-_MAX_GRID_LENGTH = 20_000  # steps of all differences together; draws are faster beyond
+_FEW = 16  # so many differences are tested in all 2^16 combinations
+_FINEST_GRID = 120  # steps between 0 and 1, for halves to sixths, eighths, tenths, …
+_MAX_GRID_LENGTH = 20_000  # steps in total, beyond which draws are faster
 _CHUNK = 4_000_000  # signs held in memory at a time
-_SLACK = 1e-9  # sums that differ by rounding only count as equal
+_SLACK = 1e-9  # differences by rounding
 _MIN_P_VALUE = 1e-300  # the smallest p that is reported
-_NEWTON_STEPS = 25  # towards the tightest bound; every step on the way is a bound too
+_NEWTON_STEPS = 25  # to the tightest bound; every step gives a valid bound
 
 
 @dataclass(frozen=True, slots=True)
 class FlipTest:
-    """The probability that chance alone gives a difference at least this large, and the method."""
+    """The probability of a difference at least this large by chance alone, and the method."""
 
     p_value: float
     method: str
 
 
 def sign_flip_test(differences: Sequence[float], *, draws: int = DRAWS, seed: int = 0) -> FlipTest:
-    """Test, two-sided, that differences are as likely negative as positive; give the sums of clusters if clustered."""
+    """Test, two-sided, whether differences are as likely negative as positive.
+
+    For clustered cases, give the sum of each cluster.
+    """
     import numpy as np
 
     moved = [difference for difference in differences if abs(difference) > _SLACK]
@@ -63,12 +67,12 @@ def sign_flip_test(differences: Sequence[float], *, draws: int = DRAWS, seed: in
 
 
 def sign_flip_p_values(rows: "Floats", *, draws: int = DRAWS, seed: int = 0) -> "Floats":
-    """Return the p-values of `sign_flip_test` for many rows at a time; all that must be drawn share the same draws."""
+    """Return p-values of `sign_flip_test` for many rows, which share their random draws."""
     return _tails(rows, draws, seed)[0]
 
 
 def _tails(rows: "Floats", draws: int, seed: int) -> "tuple[Floats, list[str]]":
-    """Return P(|sum| ≥ observed) for each row, and the method of each."""
+    """Return P(|sum| ≥ observed) and the method for each row."""
     import numpy as np
 
     chances, methods = np.ones(len(rows)), [_EXACT] * len(rows)
@@ -95,9 +99,10 @@ def _tails(rows: "Floats", draws: int, seed: int) -> "tuple[Floats, list[str]]":
 
 
 def tail_bounds(rows: "Floats") -> "Floats":
-    """Return an upper bound of P(|sum| ≥ observed) for each row: 2·exp(Σ log cosh(t·d) − t·|Σd|), for the best t found.
+    """Return an upper bound of P(|sum| ≥ observed) for each row.
 
-    Newton's steps approach that t from below, since the derivative of the exponent is concave.
+    It is 2·exp(Σ log cosh(t·d) − t·|Σd|) for the best t, which Newton's steps approach from below,
+    since the derivative of the exponent is concave.
     """
     import numpy as np
 
@@ -115,7 +120,7 @@ def tail_bounds(rows: "Floats") -> "Floats":
 
 
 def mcnemar_exact(gained: int, lost: int) -> float:
-    """Return p of McNemar's exact test (Psychometrika 12, 1947), whose hypothesis is as many losses as gains."""
+    """Return p of McNemar's exact test (Psychometrika 12, 1947) for equal gains and losses."""
     from scipy.special import bdtr
 
     changed = gained + lost
@@ -123,12 +128,12 @@ def mcnemar_exact(gained: int, lost: int) -> float:
 
 
 def _grids(rows: "Floats") -> "Integers":
-    """Return for each row the steps between 0 and 1 of the coarsest grid that holds it, or 0."""
+    """Return, for each row, the number of steps in its coarsest grid from 0 to 1, or 0."""
     import numpy as np
 
     found = np.zeros(len(rows), dtype=np.int64)
     for steps in range(1, _FINEST_GRID + 1):
-        # Most rows that do not fit show it in their first columns.
+        # Most rows that do not fit can be told by their first columns.
         open_rows = np.flatnonzero((found == 0) & _fit(rows[:, :4], steps))
         found[open_rows[_fit(rows[open_rows], steps)]] = steps
         if found.all():
@@ -145,10 +150,10 @@ def _fit(rows: "Floats", steps: int) -> "np.ndarray[Any, np.dtype[np.bool_]]":
 
 
 def _grid_tail(steps: "Integers") -> float:
-    """Convolve, for each size, the binomial distribution of how many differences of that size are positive."""
+    """Convolve the binomial distributions of positive signs over all sizes of differences."""
     import numpy as np
 
-    chances = np.ones(1)  # of each sum, from −reach to reach in twos
+    chances = np.ones(1)  # chance of each sum from −reach to reach, in steps of 2
     for size, count in zip(*np.unique(np.abs(steps), return_counts=True), strict=True):
         kernel = np.zeros(int(size) * int(count) + 1)
         kernel[:: int(size)] = _fair_coins(int(count))
@@ -159,7 +164,7 @@ def _grid_tail(steps: "Integers") -> float:
 
 @lru_cache(maxsize=256)
 def _fair_coins(count: int) -> "Floats":
-    """Return the chances of 0, 1, … count heads; in logarithms, since neither C(5000, k) nor 2^5000 is a float."""
+    """Return the chances of 0 to `count` heads, by logarithms to avoid overflow."""
     import numpy as np
     from scipy.special import gammaln
 
@@ -216,16 +221,19 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Everything that an interval of a mean paired difference is computed from."""
+    """Everything needed to compute the interval of a mean paired difference."""
 
     moments: Moments
-    gained: float  # the mean gain over all cases; 0 where nothing was gained
+    gained: float  # the mean gain over all cases
     lost: float
-    changed: int  # units in which anything changed
+    changed: int  # number of units with a change
 
 
 def change_of(differences: Sequence[float], clusters: Sequence[str | None] | None, *, single: bool) -> Change:
-    """Return the change from each case's difference of means; `single`: one round each in both arms, pass or fail."""
+    """Return the change, given each case's difference of means.
+
+    `single` means that both arms have one round per case, which passed or failed.
+    """
     units = grouped(differences, clusters)
     return Change(
         moments=moments_of_means(differences, clusters, single=single),
@@ -236,11 +244,11 @@ def change_of(differences: Sequence[float], clusters: Sequence[str | None] | Non
 
 
 def difference_interval(change: Change, *, confidence: float) -> Interval:
-    """Return the best interval that these differences allow; at least two units are needed.
+    """Return the best interval for these differences. At least two units are needed.
 
-    All differences equal → rule of three for each side; one round each, passed or failed → Tango; enough gains and
-    losses, not skewed → t; otherwise Tango with the effective sample size. Where skewed cases are not clustered, the
-    Bayesian bootstrap may widen it. `zero_p_value` is the inverse.
+    All differences equal → rule of three for each side; one round each, passed or failed → Tango;
+    enough gains and losses, not skewed → t; otherwise Tango with the effective sample size. For
+    skewed cases without clusters, the Bayesian bootstrap may widen it.
     """
     robust = _bootstrap(change)
     found = _interval(change, confidence)
@@ -252,7 +260,7 @@ def difference_interval(change: Change, *, confidence: float) -> Interval:
 
 
 def _too_small(change: Change) -> bool:
-    """Return True if coverage is not promised: few units, skewed ones, or an effective n that rests on few changes."""
+    """Return True if coverage is not promised: few or skewed units, or few changes."""
     moments = change.moments
     if moments.skewed or moments.weight < MIN_UNITS - _ROUNDING:
         return True
@@ -287,7 +295,7 @@ def _interval(change: Change, confidence: float) -> Interval:
 
 
 def _enough_for_t(change: Change) -> bool:
-    """Return True if t holds: symmetric enough, and no handful of changes among many ties carries the mean."""
+    """Return True if a t interval holds: symmetric enough, and not carried by few changes."""
     moments = change.moments
     both_ways = moments.weight * min(change.gained, change.lost) >= ENOUGH_FOR_T
     few_ties = moments.weight >= MIN_UNITS - _ROUNDING and 2 * change.changed >= moments.units
@@ -295,9 +303,9 @@ def _enough_for_t(change: Change) -> bool:
 
 
 def _bootstrap(change: Change) -> BayesianBootstrap | None:
-    """Return the bootstrap of skewed differences, of which a few cases may carry the mean; None where it is not needed.
+    """Return the bootstrap of skewed differences, whose mean may rest on few cases, or None.
 
-    It does not know of clusters, and Tango's interval is made for passes and failures of one round.
+    It is not used for clusters, or for single passes and failures, which Tango's interval suits.
     """
     moments = change.moments
     if moments.constant or moments.clustered or moments.single or not moments.skewed:
@@ -306,7 +314,7 @@ def _bootstrap(change: Change) -> BayesianBootstrap | None:
 
 
 def _score(change: Change, n: float) -> float:
-    """Return Tango's statistic for no difference; the most likely variance of a pair is then `gained + lost`."""
+    """Return Tango's test statistic for a difference of 0."""
     apart = abs(change.moments.mean) - _CONTINUITY / n
     return max(0.0, apart) / sqrt((change.gained + change.lost) / n)
 
@@ -320,10 +328,11 @@ def _t_tail(quantile: float, freedom: float) -> float:
 def tango(
     gained: float, lost: float, n: float, quantile: float, *, continuity: float = _CONTINUITY, method: str = "Tango"
 ) -> Interval:
-    """Return the score interval of a difference between paired proportions; `gained` and `lost` are shares of n pairs.
+    """Return the score interval of a difference between paired proportions.
 
-    T. Tango, Statistics in Medicine 17 (1998) 891: the differences that a score test does not reject, with the variance
-    that is most likely under each. With a continuity correction, see `_CONTINUITY`.
+    `gained` and `lost` are shares of n pairs. The interval holds all differences that a score test
+    does not reject, using the most likely variance for each (T. Tango, Statistics in Medicine 17,
+    1998, 891). For the continuity correction, see `_CONTINUITY`.
     """
     low = _lower_bound(gained, lost, n, quantile, continuity)
     high = -_lower_bound(lost, gained, n, quantile, continuity)
@@ -331,10 +340,10 @@ def tango(
 
 
 def effective_pairs(change: Change) -> float:
-    """Return how many pairs of one round, passed or failed, with these shares gained and lost hold as much information.
+    """Return how many single-round pairs of passes and failures hold as much information.
 
-    As Korn and Graubard, Survey Methodology 24 (1998), for one proportion. It is at least the number of cases if these
-    are independent: partial changes vary less than full ones.
+    This extends Korn and Graubard, Survey Methodology 24 (1998), from one proportion. For
+    independent cases, it is at least their number, since partial changes vary less.
     """
     return _pair_variance(change) / _mean_variance(change)
 
@@ -345,7 +354,7 @@ def standard_error(change: Change) -> float:
 
 
 def _pair_variance(change: Change) -> float:
-    """Return the variance of a pair if each change were from 0 to 1 or back."""
+    """Return the variance of a pair if every change were between 0 and 1."""
     return change.gained + change.lost - change.moments.mean**2
 
 
@@ -357,7 +366,7 @@ def _mean_variance(change: Change) -> float:
 
 
 def score_variance(gained: float, lost: float, difference: float) -> float:
-    """Return the variance of one pair under a true difference: Tango's restricted maximum likelihood, in shares."""
+    """Return a pair's variance under a true difference: Tango's restricted maximum likelihood."""
     linear = (2 - gained + lost) * difference - gained - lost
     constant = -lost * difference * (1 - difference)
     share_lost = (sqrt(max(0.0, linear * linear - 8 * constant)) - linear) / 4

@@ -1,6 +1,6 @@
-"""Give a verdict on a comparison: improved, regressed, equivalent or undecidable. `report.gates` decides by it.
+"""Judge a comparison as improved, regressed, equivalent or undecidable, for `report.gates`.
 
-A verdict is refused where too many trials were lost, or unequal shares of them.
+Verdicts are refused if too many trials were lost, or unequal shares of them.
 """
 
 from collections import Counter
@@ -25,7 +25,7 @@ MAX_LOST = 0.05
 MAX_UNEQUAL = 0.01
 """The difference between the losses of the arms that is allowed where it is more than chance."""
 
-_MAX_FILLED = 1_000  # lost rounds of a case: a damaged plan may claim any number
+_MAX_FILLED = 1_000  # lost rounds of a case; a damaged plan may claim more
 
 
 class GateVerdict(StrEnum):
@@ -38,42 +38,43 @@ class GateVerdict(StrEnum):
 
 
 class GateJudgement(FrozenModel):
-    """A verdict and the sentence that explains it. `refused`: too much is missing for any other verdict."""
+    """A verdict and a sentence to explain it. `refused` means that too much data is missing."""
 
     verdict: GateVerdict
     sentence: str
-    p_value: float | None = None  # after Holm, where there were several; of the claim about cases like these
+    p_value: float | None = None  # for cases like these, adjusted by Holm's method
     refused: bool = False
-    within: WithinChange | None = None  # the claim about these very cases
+    within: WithinChange | None = None  # the claim about exactly these cases
 
     @classmethod
     def undecidable(cls, sentence: str, *, refused: bool = False) -> Self:
-        """Return the judgement that nothing is shown, with the reason."""
+        """Return an undecidable judgement with the reason."""
         return cls(verdict=GateVerdict.UNDECIDABLE, sentence=sentence, refused=refused)
 
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """The finished trials of one arm that were lost to something other than the subject."""
+    """The number of finished trials of an arm, and of those lost without the subject's fault."""
 
     trials: int
     lost: int
     to: str = "infrastructure"
+    final: bool = False  # those of a log, which cannot be resumed
 
     @classmethod
     def of(cls, verdicts: Mapping[Verdict, int]) -> Self:
-        """Count finished trials by their verdicts. A trial that a budget stopped does not count as lost."""
+        """Count finished trials by verdict. Trials stopped by a budget do not count as lost."""
         lost = verdicts.get(Verdict.INFRA, 0) + verdicts.get(Verdict.GRADER, 0)
         return cls(sum(verdicts.values()), lost)
 
     @classmethod
     def total(cls, arms: Sequence[Self]) -> Self:
         """Return the losses of several arms together."""
-        return cls(sum(arm.trials for arm in arms), sum(arm.lost for arm in arms), arms[0].to)
+        return cls(sum(arm.trials for arm in arms), sum(arm.lost for arm in arms), arms[0].to, arms[0].final)
 
     @property
     def share(self) -> float:
-        """Return the share of trials that were lost."""
+        """Return the share of lost trials."""
         return self.lost / self.trials if self.trials else 0.0
 
     def __str__(self) -> str:
@@ -87,11 +88,12 @@ def judge(
     losses: tuple[Losses, Losses] | None = None,
     p_value: float | None = None,
 ) -> GateJudgement:
-    """Judge one comparison; `losses` are those of baseline and candidate, `p_value` is one that is already adjusted.
+    """Judge one comparison, given the `losses` of both arms, and an adjusted `p_value`.
 
-    Improved and regressed need a p-value of at most alpha; the interval then excludes 0. Equivalent needs the 1 − 2α
-    interval within ±margin, which is two one-sided tests (Schuirmann, J. Pharmacokinet. Biopharm. 15, 1987). It is
-    checked first, since a difference within the margin does not matter to the user.
+    Improved and regressed need a p-value of at most alpha; the interval then excludes 0. Equivalent
+    needs the 1 − 2α interval within ±margin, as in two one-sided tests (Schuirmann, J.
+    Pharmacokinet. Biopharm. 15, 1987). Equivalence comes first, since users do not mind a
+    difference within the margin.
     """
     refusal = losses and refusal_of(*losses)
     if refusal is None and comparison.difference is None:
@@ -112,31 +114,41 @@ TOGETHER = "all together"
 
 
 class PairedArms(NamedTuple):
-    """One suite or subject before and after, with the rounds of each case that were lost."""
+    """A suite or subject before and after, with the number of lost rounds per case."""
 
     before: Cells
     after: Cells
     lost: tuple[Mapping[CaseKey, int], Mapping[CaseKey, int]] = ({}, {})
     losses: tuple[Losses, Losses] | None = None
 
-    def filled(self, score: float) -> Self:
-        """Return the arms as if every lost round had this score."""
+    @property
+    def final(self) -> bool:
+        """Tell whether nothing that was lost can be run again."""
+        return self.losses is not None and all(arm.final for arm in self.losses)
+
+    def filled(self, scores: tuple[float, float]) -> Self:
+        """Return the arms as if every lost round before and after had these scores."""
         found = []
-        for cells, lost in zip((self.before, self.after), self.lost, strict=True):
+        for cells, lost, score in zip((self.before, self.after), self.lost, scores, strict=True):
             full = dict(cells)
             for key, rounds in lost.items():
                 count = min(rounds, _MAX_FILLED)
-                extra = Cell(count, score * count, score * count)  # of 0 or 1
+                extra = Cell(count, score * count, score * count)  # all 0 or all 1
                 full[key] = Cell.joined([full[key], extra]) if key in full else extra
             found.append(full)
         return self._replace(before=found[0], after=found[1], lost=({}, {}), losses=None)
 
 
 class JudgedPair(NamedTuple):
-    """A comparison and the verdict on it."""
+    """A comparison with its verdict."""
 
     comparison: Comparison
     ruling: GateJudgement
+
+    def not_worse_by(self, margin: float | None) -> bool:
+        """Tell whether a loss of more than the margin is ruled out; one-sided, because only losses matter."""
+        inner = self.comparison.inner
+        return margin is not None and inner is not None and inner.low > -margin
 
 
 def judge_pairs(
@@ -144,26 +156,30 @@ def judge_pairs(
     *,
     margin: float | None = None,
     compared: Callable[[str, float], Comparison] | None = None,
+    together: bool = True,
 ) -> dict[str, JudgedPair]:
-    """Judge the suites or subjects of one gate, each for itself and, if there are several, all of them together.
+    """Judge the suites or subjects of a gate, each alone and, if there are several, all together.
 
-    Two claims are tested: that the candidate is worse on cases like these, by `compare`, two-sided at 5 %; and that it
-    is worse on exactly these cases, by `change_within`, one-sided at 2.5 %. Each claim is adjusted for all pairs, so
-    that unchanged code is called worse with a chance of at most 2.5 % by each, 5 % by both. Equivalence needs no
-    correction: a gate passes only if all its parts do (Berger, Technometrics 24, 1982). It overrides a loss on exactly
-    these cases, because the user called a difference within the margin irrelevant.
+    Two claims are tested: that the candidate is worse on cases like these (`compare`, two-sided at
+    5 %), and that it is worse on exactly these cases (`change_within`, one-sided at 2.5 %). Each
+    claim is adjusted for all pairs, so that each calls unchanged code worse in at most 2.5 % of
+    gates. Equivalence needs no correction, since a gate passes only if all parts do (Berger,
+    Technometrics 24, 1982). It overrides a loss on exactly these cases, because users do not mind a
+    difference within the margin.
 
-    Where rounds were lost, the verdict must be the same if all of them had failed and if all had passed.
+    Where rounds were lost, the verdict must be the same if all of them had failed and if all had passed. Where they
+    cannot be run again, it must be the same if all of them had been for one arm, and for the other.
 
     Args:
         pairs: the arms of each suite or subject.
         margin: differences within ±margin are equivalent.
         compared: makes a comparison at a level by other means than the scores, which then decide alone.
+        together: whether scores of different pairs mean the same, so that they can be judged together.
     """
     by_scores = compared is None
-    whole = dict(pairs) | ({TOGETHER: _together(pairs)} if len(pairs) > 1 and by_scores else {})
+    whole = dict(pairs) | ({TOGETHER: _together(pairs)} if len(pairs) > 1 and by_scores and together else {})
     make = compared or (lambda key, level: compare(whole[key].before, whole[key].after, level=level))
-    # If there are several pairs, half of the level is theirs and half that of the test of all together.
+    # With several pairs, they share half of the level; the test of all together has the other half.
     share = 2 if TOGETHER in whole else 1
     found = at_holm_levels(pairs, make, alpha=ALPHA / share)
     if TOGETHER in whole:
@@ -175,7 +191,7 @@ def judge_pairs(
         ruling = judge(one, margin=margin, losses=whole[name].losses, p_value=adjusted.get(name))
         judged[name] = JudgedPair(one, _with_claim(ruling, within.get(name)))
     if by_scores and any(rounds for one in pairs.values() for arm in one.lost for rounds in arm.values()):
-        return _unless_losses_decide(pairs, judged, margin)
+        return _unless_losses_decide(pairs, judged, margin, together=together)
     return judged
 
 
@@ -187,13 +203,13 @@ def _within(pairs: Mapping[str, PairedArms]) -> dict[str, WithinChange]:
     found = {name: change_within(cases, alpha=ALPHA / 2) for name, cases in shared.items() if cases}
     chances = _adjusted({name: one.p_value for name, one in found.items()})
     judged = {name: one.model_copy(update={"shown": chances[name] <= ALPHA / 2}) for name, one in found.items()}
-    if TOGETHER in judged:  # whose list of single cases has the error rate of all
+    if TOGETHER in judged:  # its list of cases has the error rate for all pairs
         judged |= {name: one.model_copy(update={"broken": ()}) for name, one in judged.items() if name != TOGETHER}
     return judged
 
 
 def _adjusted(chances: Mapping[str, float]) -> dict[str, float]:
-    """Adjust p-values by Holm's method; if there is a test of all together, it has half of the level."""
+    """Adjust p-values by Holm's method. A test of all pairs together has half of the level."""
     parts = {name: chance for name, chance in chances.items() if name != TOGETHER}
     share = 2 if TOGETHER in chances else 1
     found = {name: min(1.0, share * one) for name, one in zip(parts, holm(list(parts.values())), strict=True)}
@@ -201,7 +217,7 @@ def _adjusted(chances: Mapping[str, float]) -> dict[str, float]:
 
 
 def _with_claim(ruling: GateJudgement, within: WithinChange | None) -> GateJudgement:
-    """Add what is shown about exactly these cases."""
+    """Add the findings about exactly these cases."""
     if within is None or ruling.refused:
         return ruling
     worse = within.shown and ruling.verdict is not GateVerdict.EQUIVALENT
@@ -211,7 +227,7 @@ def _with_claim(ruling: GateJudgement, within: WithinChange | None) -> GateJudge
 
 
 def _together(pairs: Mapping[str, PairedArms]) -> PairedArms:
-    """Pool all pairs. A case that several subjects share is one cluster, because its difficulty is the same."""
+    """Pool all pairs. A case that subjects share is one cluster, since its difficulty is equal."""
     ids = Counter(key.id for one in pairs.values() for key in one.before)
 
     def pooled(name: str, cells: Cells) -> Iterator[tuple[CaseKey, Cell]]:
@@ -227,25 +243,33 @@ def _together(pairs: Mapping[str, PairedArms]) -> PairedArms:
 
 
 def _unless_losses_decide(
-    pairs: Mapping[str, PairedArms], judged: dict[str, JudgedPair], margin: float | None
+    pairs: Mapping[str, PairedArms], judged: dict[str, JudgedPair], margin: float | None, *, together: bool
 ) -> dict[str, JudgedPair]:
-    """Refuse verdicts that would change if all lost rounds had failed, or if all had passed."""
-    bounds = [judge_pairs({name: one.filled(score) for name, one in pairs.items()}, margin=margin) for score in (0, 1)]
+    """Refuse verdicts that would change if the lost rounds had ended otherwise."""
+    ways, way_out = ((0, 0), (1, 1)), "resume the run first (`bakeoff resume`)"
+    how = "with all missing trials counted as failed {} points, as passed {}"
+    if all(one.final for one in pairs.values()):
+        ways, way_out = ((1, 0), (0, 1)), "retry them with the tool that wrote the log, and compare its new log"
+        how = "with all lost trials counted against the candidate {} points, for it {}"
+    filled = ({name: one.filled(way) for name, one in pairs.items()} for way in ways)
+    bounds = [judge_pairs(each, margin=margin, together=together) for each in filled]
     for name, (compared, ruling) in judged.items():
         ends = [bound[name] for bound in bounds]
-        low, high = (f"{100 * (end.comparison.difference or 0.0):+.1f}" for end in ends)
-        said = f"with all lost trials counted as failed {low} points, as passed {high}"
-        if ruling.refused or all(end.ruling.verdict is ruling.verdict for end in ends):
+        said = how.format(*(f"{100 * (end.comparison.difference or 0.0):+.1f}" for end in ends))
+        if (
+            ruling.refused
+            or len({(each.ruling.verdict, each.not_worse_by(margin)) for each in (judged[name], *ends)}) == 1
+        ):
             found = ruling.model_copy(update={"sentence": f"{ruling.sentence}; {said}"})
         else:
-            sentence = f"refused: the lost trials could decide: {said}; resume the run first"
+            sentence = f"refused: what is missing could decide: {said}; {way_out}"
             found = GateJudgement.undecidable(sentence, refused=True)
         judged[name] = JudgedPair(compared, found)
     return judged
 
 
 def new_failures(before: Cells, after: Cells) -> tuple[str, ...]:
-    """Return the cases that passed in every round before and in none now. The cells hold passes and failures."""
+    """Return cases that passed every round before and none now. Cells hold passes and failures."""
     return tuple(
         key.id
         for key, old in before.items()
@@ -254,31 +278,33 @@ def new_failures(before: Cells, after: Cells) -> tuple[str, ...]:
 
 
 def refusal_of(baseline: Losses, candidate: Losses) -> str | None:
-    """Return the reason why these losses forbid a verdict; None if they do not.
+    """Return the reason why these losses forbid a verdict; None if they do not, or are counted both ways instead.
 
-    The limits are 5 % of an arm, and arms more than 1 point apart if Fisher's exact test gives p < 0.05: the two arms
-    then did not lose the same kind of trial.
+    The limits are 5 % of an arm, and a difference of more than 1 point with p < 0.05 by Fisher's
+    exact test, since the arms then did not lose the same kind of trial.
     """
+    if baseline.final and candidate.final:
+        return None
     for name, arm in (("baseline", baseline), ("candidate", candidate)):
         if arm.share > MAX_LOST:
             limit = f"more than {100 * MAX_LOST:g} %"
-            return f"refused: the {name} lost {arm} to {arm.to}, {limit}: resume the run first"
+            return f"refused: the {name} lost {arm} to {arm.to}, {limit}: resume the run first (`bakeoff resume`)"
     if are_unequal(baseline, candidate):
         return (
             f"refused: the baseline lost {baseline} to {baseline.to}, the candidate {candidate} to {candidate.to}, "
             f"more unequal than chance (Fisher's exact test, p = {chance_of_losses(baseline, candidate):.2g}): "
-            "resume both runs first"
+            "resume both runs first (`bakeoff resume`)"
         )
     return None
 
 
 def could_miss(comparison: Comparison) -> float:
-    """Return the largest loss that the interval of a comparison does not rule out, from 0 to 1."""
+    """Return the largest loss that a comparison's interval does not exclude, from 0 to 1."""
     return 1.0 if comparison.interval is None else min(1.0, max(0.0, -comparison.interval.low))
 
 
 def not_told_apart(difference: float, interval: Interval | None, level: float = ALPHA) -> str:
-    """Return the facts to add to "cannot be told apart": the difference, and how large a missed one could be."""
+    """Return facts to add to "cannot be told apart": the difference, and what could be missed."""
     points = f"{100 * difference:+.1f} points"
     if interval is None:
         return f"{points}, the interval needs 2 cases"
@@ -288,18 +314,18 @@ def not_told_apart(difference: float, interval: Interval | None, level: float = 
 
 
 def nothing_shown(comparison: Comparison) -> str:
-    """Return a sentence that no regression is shown, and how large an overlooked one could be."""
+    """Return a sentence that no regression was found, and how large a missed one could be."""
     return f"no regression shown (could have missed up to {100 * could_miss(comparison):.1f} points)"
 
 
 def are_unequal(one: Losses, other: Losses) -> bool:
-    """Return True if two arms lost shares that differ by more than 1 point and by more than chance."""
+    """Return True if the shares lost differ by more than 1 point and by more than chance."""
     return abs(one.share - other.share) > MAX_UNEQUAL and chance_of_losses(one, other) < ALPHA
 
 
-@lru_cache(maxsize=10_000)  # many subjects lost none of as many trials
+@lru_cache(maxsize=10_000)  # cached, because many subjects have equal counts
 def chance_of_losses(one: Losses, other: Losses) -> float:
-    """Return the p-value of Fisher's exact test for the shares that two arms lost."""
+    """Return p of Fisher's exact test for the shares that two arms lost."""
     if not one.lost and not other.lost:
         return 1.0
     return fisher_p_value(*((arm.lost, arm.trials - arm.lost) for arm in (one, other)))
@@ -342,13 +368,13 @@ class UnequalLosses(FrozenModel):
     more_trials: int
     fewer_lost: int
     fewer_trials: int
-    p_value: float  # of Fisher's exact test, adjusted by Holm's method for all pairs
+    p_value: float  # by Fisher's exact test, adjusted by Holm's method
 
 
 def unequal_losses(losses: Mapping[str, Losses]) -> tuple[UnequalLosses, ...]:
-    """Return the pairs whose shares differ by more than 1 point and by more than chance, the clearest first.
+    """Return pairs whose lost shares differ by over 1 point and beyond chance, clearest first.
 
-    Under the null hypothesis that all subjects lose trials alike, any pair is returned with a chance of at most 5 %.
+    If all subjects lose trials equally often, the chance that any pair is returned is at most 5 %.
     """
     tried = {name: found for name, found in losses.items() if found.trials}
     if not any(found.lost for found in tried.values()):

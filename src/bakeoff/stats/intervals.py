@@ -1,11 +1,12 @@
-"""Confidence intervals of one score, chosen by their simulated coverage. See docs/explanation/statistics.md.
+"""Confidence intervals for one score, chosen by simulation. See docs/explanation/statistics.md.
 
-Few or skewed scores get the Bayesian bootstrap of a bounded mean. Rubin, Annals of Statistics 9 (1981): the weights of
-the cases are drawn from a flat Dirichlet distribution, and the interval holds the middle of the means that result. Part
-of a case is added at either end of the range, since few cases rarely show how far scores can go. For passes and
-failures, with half a case, the result is the Jeffreys interval. Nothing is drawn: such a mean lies above a point
-exactly if a weighted sum of exponential variables is positive, and a saddlepoint approximation gives the chance of
-that (Barndorff-Nielsen, Scandinavian Journal of Statistics 17, 1990).
+Few or skewed scores use the Bayesian bootstrap (Rubin, Annals of Statistics 9, 1981): cases get
+random weights from a flat Dirichlet distribution, and the interval covers the middle of the
+resulting means. A fraction of a case is added at both ends of the range, because few cases rarely
+show the extremes. With half a case, passes and failures get the Jeffreys interval. Nothing is
+really drawn: a mean is above a point exactly if a weighted sum of exponential variables is
+positive, and a saddlepoint approximation gives the chance of that (Barndorff-Nielsen, Scandinavian
+Journal of Statistics 17, 1990).
 """
 
 from collections.abc import Sequence
@@ -24,28 +25,28 @@ if TYPE_CHECKING:
     Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 
-_CLOSE = 1e-3  # to the middle, in standard deviations, where the approximation divides by nearly 0
+_CLOSE = 1e-3  # standard deviations from the middle, where the divisor is nearly 0
 _MAX_STEPS = 100
 _STEEP_ENOUGH = 1e-12  # the squared slope, in units of the curve, at which the saddlepoint is found
 
 
 @dataclass(frozen=True, slots=True)
 class BayesianBootstrap:
-    """The distribution of a mean: the values that were seen, the ends of the range, and the weight of each."""
+    """The distribution of a mean: observed values, ends of the range, and the weight of each."""
 
     places: "Floats"
     weights: "Floats"
 
     @classmethod
     def of(cls, values: "Sequence[float] | Floats", *, lowest: float, extra: float) -> "BayesianBootstrap":
-        """Add `extra` of a case at `lowest` and at 1, the ends of the range, to the values."""
+        """Add a fraction `extra` of a case at each end of the range, `lowest` and 1."""
         import numpy as np
 
         places, counts = np.unique(np.asarray(values, dtype=float), return_counts=True)
         return cls(np.append(places, (lowest, 1.0)), np.append(counts.astype(float), (extra, extra)))
 
     def two_sided(self, point: float) -> float:
-        """Return the p-value of a true mean: twice the chance that the mean lies on its less likely side."""
+        """Return the p-value of a true mean: twice the chance of its less likely side."""
         from scipy.special import ndtr
 
         return 2 * float(ndtr(-abs(self._quantile(point)[0])))
@@ -56,14 +57,14 @@ class BayesianBootstrap:
         return self._point(-beyond, float(self.places.min())), self._point(beyond, float(self.places.max()))
 
     def _point(self, quantile: float, end: float) -> float:
-        """Return the point whose normal quantile this is, between the middle and one end of the range."""
+        """Return the point with this normal quantile, between the middle and an end."""
         from scipy.optimize import brentq
 
         tilt = 0.0
 
         def beyond(point: float) -> float:
             nonlocal tilt
-            found, tilt = self._quantile(point, tilt)  # the last saddlepoint is close to the next
+            found, tilt = self._quantile(point, tilt)  # start from the last saddlepoint, which is close
             return found - quantile
 
         near = float(self.places @ self.weights / self.weights.sum())
@@ -76,11 +77,11 @@ class BayesianBootstrap:
         return float(brentq(beyond, near, far, xtol=1e-9))
 
     def _quantile(self, point: float, start: float = 0.0) -> tuple[float, float]:
-        """Return the normal quantile of the chance that the mean lies below a point, and the saddlepoint."""
+        """Return the chance of a mean below a point as a normal quantile, and the saddlepoint."""
         import numpy as np
 
         apart = self.places - point
-        # The cumulant function of the sum is least there: Newton's steps, or bisection where they leave.
+        # It minimises the sum's cumulant function. If Newton's steps leave the range, bisect.
         low, high = 1 / float(apart.min()), 1 / float(apart.max())
         tilt = start if low < start < high else 0.0
         for _ in range(_MAX_STEPS):
@@ -132,7 +133,7 @@ SKIPPED = "more than 10 % of the answers skipped"
 
 
 class Interval(FrozenModel):
-    """A confidence interval and its method, followed by `TOO_SMALL` or `SKIPPED` where its coverage is not promised."""
+    """A confidence interval with its method. `TOO_SMALL` or `SKIPPED` marks unsure coverage."""
 
     low: float
     high: float
@@ -140,11 +141,11 @@ class Interval(FrozenModel):
 
     @property
     def promised(self) -> bool:
-        """Return True if the interval covers the truth about as often as it says."""
+        """Return True if the interval covers the truth about as often as stated."""
         return TOO_SMALL not in self.method and SKIPPED not in self.method
 
     def unpromised(self) -> "Interval":
-        """Return the same interval, marked with `TOO_SMALL`."""
+        """Return the interval, marked with `TOO_SMALL`."""
         return self.model_copy(update={"method": f"{self.method}, {TOO_SMALL}"}) if self.promised else self
 
     @property
@@ -160,13 +161,13 @@ class Interval(FrozenModel):
 
 @lru_cache(maxsize=1024)
 def normal_quantile(share: float) -> float:
-    """Return the value below which `share` of the normal distribution lies."""
+    """Return the normal quantile of a share."""
     return NormalDist().inv_cdf(share)
 
 
 @lru_cache(maxsize=1024)
 def t_quantile(share: float, freedom: float) -> float:
-    """Return the value below which `share` of Student's t distribution lies."""
+    """Return the quantile of Student's t distribution for a share."""
     from scipy.special import stdtrit  # slow to import, and most commands need no quantile
 
     return float(stdtrit(freedom, share))
@@ -175,18 +176,18 @@ def t_quantile(share: float, freedom: float) -> float:
 def score_interval(cells: Sequence[Cell], *, confidence: float = CONFIDENCE) -> Interval | None:
     """Return the interval of a mean score over cases; None for fewer than two units.
 
-    Cases are assumed to be a sample of the cases that one could have asked, independent but for their clusters.
-    Simulated: covers the true mean in 92 to 98 % of runs, unless it is marked (`TOO_SMALL`).
+    Cases are assumed to be a sample of all possible cases, independent except within clusters. In
+    simulations, it covers the true mean in 92 to 98 % of runs unless marked with `TOO_SMALL`.
     """
     return interval_of(moments_of(cells), confidence=confidence) if cells else None
 
 
 def interval_of(moments: Moments, *, confidence: float = CONFIDENCE) -> Interval | None:
-    """Return the best interval that these moments allow, marked where its coverage is not promised.
+    """Return the best interval for these moments, marked if its coverage is not promised.
 
-    Fewer than two units → None; no case differs from another → rule of three; one round each, passed or failed →
-    Wilson; far from the edges and not skewed → t; clusters → Wilson with the effective sample size; otherwise the
-    Bayesian bootstrap.
+    Fewer than two units → None; all cases equal → rule of three; one round each, passed or failed →
+    Wilson; far from the edges and not skewed → t; clusters → Wilson with the effective sample size;
+    otherwise the Bayesian bootstrap.
     """
     if moments.units < 2:
         return None
@@ -195,7 +196,7 @@ def interval_of(moments: Moments, *, confidence: float = CONFIDENCE) -> Interval
 
 
 def interval_of_passes(passed: int, cases: int) -> Interval | None:
-    """Return the interval of `score_interval` for cases of one round, without a cell for each."""
+    """Return the same as `score_interval` for single-round cases, given only counts."""
     share = passed / cases if cases else 0.0
     spread = share * (1 - share) / max(1, cases - 1)
     moments = Moments(cases, cases, share, spread, min(passed, cases - passed), cases - 1.0, 0.0, single=True)
@@ -219,7 +220,7 @@ def wilson(share: float, n: float, *, confidence: float = CONFIDENCE) -> Interva
     """Return the score interval of a proportion (E. B. Wilson, JASA 22, 1927).
 
     Args:
-        share: of n independent cases that passed, each tried once.
+        share: the share of n independent cases that passed.
         n: the number of cases.
         confidence: the share of runs whose interval covers the truth.
     """
@@ -227,12 +228,12 @@ def wilson(share: float, n: float, *, confidence: float = CONFIDENCE) -> Interva
 
 
 def effective_wilson(moments: Moments, *, confidence: float = CONFIDENCE) -> Interval:
-    """Return Wilson's interval of clusters: effective sample size p(1−p)/Var(mean), t since the variance is estimated.
+    """Return Wilson's interval for clusters, with effective sample size p(1−p)/Var(mean) and t.
 
-    Korn and Graubard, Survey Methodology 24 (1998); found best of seven for clustered proportions by Dean and Pagano,
-    J. Survey Statistics and Methodology 3 (2015). See `_PRIOR_UNITS`.
+    See Korn and Graubard, Survey Methodology 24 (1998), and `_PRIOR_UNITS`. Dean and Pagano, J.
+    Survey Statistics and Methodology 3 (2015), found it best of seven for clustered proportions.
     """
-    widest = moments.mean * (1 - moments.mean) / moments.weight  # the variance if every unit were all pass or all fail
+    widest = moments.mean * (1 - moments.mean) / moments.weight  # as if all cases of a unit were alike
     believed = moments.informative * moments.variance + _PRIOR_UNITS * widest
     size = moments.mean * (1 - moments.mean) * (moments.informative + _PRIOR_UNITS) / believed
     quantile = t_quantile((1 + confidence) / 2, moments.freedom)
@@ -240,16 +241,16 @@ def effective_wilson(moments: Moments, *, confidence: float = CONFIDENCE) -> Int
 
 
 def student_t(moments: Moments, *, lowest: float = 0.0, name: str = "t", confidence: float = CONFIDENCE) -> Interval:
-    """Return the t interval of a mean (Student, Biometrika 6, 1908), cut to the range of scores."""
+    """Return the t interval of a mean (Student, Biometrika 6, 1908) within the range of scores."""
     half = t_quantile((1 + confidence) / 2, moments.freedom) * moments.error
     method = f"clustered {name}" if moments.clustered else name
     return Interval(low=max(lowest, moments.mean - half), high=min(1.0, moments.mean + half), method=method)
 
 
 def rule_of_three(value: float, n: float, *, lowest: float = 0.0, confidence: float = CONFIDENCE) -> Interval:
-    """Return the interval where all n units gave one value: up to 3/n of all units might give any other.
+    """Return the interval if all n units have one value: about 3/n of all might have another.
 
-    The exact bound 1 − (1−confidence)^(1/n) behind "three divided by n" (Hanley and Lippman-Hand, JAMA 249, 1983).
+    The exact bound is 1 − (1−confidence)^(1/n) (Hanley and Lippman-Hand, JAMA 249, 1983).
     """
     others = 1 - (1 - confidence) ** (1 / n)
     low, high = value - others * (value - lowest), value + others * (1 - value)
@@ -260,7 +261,7 @@ def _wilson(share: float, n: float, quantile: float, method: str) -> Interval:
     square = quantile * quantile
     middle = (share + square / (2 * n)) / (1 + square / n)
     half = quantile / (1 + square / n) * sqrt(share * (1 - share) / n + square / (4 * n * n))
-    # Rounding must not push the share itself outside, nor either bound beyond 0 and 1.
+    # Rounding must not exclude the share, or move a bound beyond 0 and 1.
     low, high = max(0.0, min(share, middle - half)), min(1.0, max(share, middle + half))
     return Interval(low=0.0 if share <= 0 else low, high=1.0 if share >= 1 else high, method=method)
 
@@ -268,25 +269,25 @@ def _wilson(share: float, n: float, quantile: float, method: str) -> Interval:
 MIN_AMOUNTS = 100
 """The number of units from which the interval of a cost is promised: fewer may lack the expensive cases, one in 20."""
 
-_MAX_EXPONENT = 50.0  # an interval of a cost that reaches further says nothing
+_MAX_EXPONENT = 50.0  # a wider interval of a cost says nothing
 
 
 def amount_interval(trials: Sequence[int], sums: Sequence[float]) -> Interval | None:
-    """Return the interval of the mean cost or time of a trial, from the trials and the sum of each case or cluster.
+    """Return the interval of a trial's mean cost or time, from counts and sums per case or cluster.
 
-    None for fewer than two units, where nothing varies, and where the interval would say nothing. Costs are positive
-    and skewed, so this is a t interval of the logarithm, with an upper end that allows for expensive cases that were
-    not seen. Simulated: covers 94 to 99 % of runs for lognormal and gamma costs.
+    None for fewer than two units, if nothing varies, or if the interval would be useless. Costs are
+    positive and skewed, so this is a t interval of the logarithm, whose upper end allows for unseen
+    expensive cases. In simulations, it covers 94 to 99 % for lognormal and gamma costs.
     """
     return ratio_interval(trials, sums, trials)
 
 
 def ratio_interval(trials: Sequence[int], sums: Sequence[float], others: Sequence[float]) -> Interval | None:
-    """Return the interval of the ratio between the costs of two subjects over the same cases or clusters.
+    """Return the interval of the ratio of two subjects' costs on the same cases or clusters.
 
-    `sums` and `others` have the costs of both for each unit, and `trials` its size. Hall's correction for skewness (J.
-    Royal Statistical Society B 54, 1992) is made with the skewness that the upper half of the costs implies, because
-    the skewness of few costs is too small just where the expensive ones are missing.
+    `sums` and `others` have the costs per unit, `trials` the sizes. Hall's correction for skewness
+    (J. Royal Statistical Society B 54, 1992) uses the skewness implied by the upper half of the
+    costs, because the observed skewness is too small if expensive cases are missing.
     """
     below = sum(others)
     if len(trials) < 2 or below <= 0 or not isfinite(ratio := sum(sums) / below) or ratio <= 0:
@@ -305,7 +306,7 @@ def ratio_interval(trials: Sequence[int], sums: Sequence[float], others: Sequenc
 
 
 def _implied_skewness(trials: Sequence[int], sums: Sequence[float]) -> float:
-    """Return the skewness of the lognormal distribution that is as wide above its median as these amounts."""
+    """Return the skewness of a lognormal distribution with the same spread above the median."""
     amounts = [amount / count for count, amount in zip(trials, sums, strict=True) if amount > 0]
     middle = median(amounts)
     above = [log(amount / middle) for amount in amounts if amount > middle]

@@ -1,6 +1,6 @@
-"""Sources of noise, and the smallest true difference that a comparison would find, before and after a run.
+"""Find sources of noise, and the smallest true difference that a comparison can detect.
 
-`design_of` says what so many cases and rounds can show before any money is spent.
+Before a run, `design_of` estimates what a number of cases and rounds can show.
 """
 
 from bisect import bisect_left
@@ -21,8 +21,8 @@ MAX_CASES = 10_000
 UNDETECTABLE = 2.0
 """The minimum detectable difference of a design that can show none: more than scores can differ."""
 
-_WORTH_HALF = 0.5  # share of the variance of the mean from which more rounds help nearly as much as more cases
-_MAX_DIFFERENCE = 0.999  # a mean difference; at 1 nothing varies
+_WORTH_HALF = 0.5  # from this share, more rounds help nearly as much as more cases
+_MAX_DIFFERENCE = 0.999  # of a mean difference, since nothing varies at 1
 
 _GRID_STEPS = 1.0
 """The loss of sign flips, in steps of the grid of scores (one round of one case): a flip moves the sum by two steps,
@@ -33,19 +33,19 @@ and the exact p-value counts the whole chance of the observed sum, half of which
 class VarianceSplit(FrozenModel):
     """The noise of a paired difference.
 
-    `between` is the variance of its true value between cases, or between clusters where cases are tagged; `within` that
-    of one round in each arm together.
+    `between` is the variance of the true difference between cases, or clusters if tagged; `within`
+    is the variance of one round in both arms.
     """
 
     between: float
     within: float
     cases: int
-    rounds: float  # harmonic mean over cases: what the within part is divided by
+    rounds: float  # harmonic mean over cases, the divisor of `within`
     clusters: int | None = None  # None: all cases are independent
 
     @property
     def of_mean(self) -> float:
-        """Return the variance of the mean. Rounds are independent of each other even where cases are not."""
+        """Return the variance of the mean. Rounds are independent, even if cases are not."""
         return self.between / (self.clusters or self.cases) + self._of_rounds
 
     @property
@@ -54,17 +54,17 @@ class VarianceSplit(FrozenModel):
 
     @property
     def share_within(self) -> float:
-        """Return the share of the variance of the mean that would vanish with infinitely many rounds."""
+        """Return the share of the mean's variance that infinitely many rounds would remove."""
         return self._of_rounds / self.of_mean if self.of_mean else 0.0
 
     @property
     def gain_of_doubling_rounds(self) -> float:
-        """Return the share by which the interval would shrink; doubling the cases shrinks it by 29 % in any case."""
+        """Return the share by which the interval would shrink. Doubling the cases gives 29 %."""
         return 1 - sqrt(1 - self.share_within / 2)
 
     @property
     def advice(self) -> Literal["more cases", "more clusters", "more rounds"]:
-        """Return the change that helps most; more cases are never worse at the same price per trial."""
+        """Return the change that helps most. At equal cost, more cases are never worse."""
         if self.share_within >= _WORTH_HALF and not too_few(self.clusters or self.cases):
             return "more rounds"
         return "more clusters" if self.clusters else "more cases"
@@ -84,10 +84,10 @@ class VarianceSplit(FrozenModel):
 
 
 def difference_split(baseline: Cells, candidate: Cells) -> VarianceSplit | None:
-    """Split the variance of the paired difference; None where one round each, or one case or cluster, cannot tell.
+    """Split the variance of a paired difference; None for single rounds, or one case or cluster.
 
-    The moment estimator of the one-way random effects model (Searle, Casella and McCulloch, Variance Components,
-    1992, ch. 3): the variance of case means, less what the rounds contribute to it.
+    This is the moment estimator of the one-way random effects model (Searle, Casella and McCulloch,
+    Variance Components, 1992, ch. 3): the variance of case means minus the share of the rounds.
     """
     before, after = pairs_of(baseline, candidate)
     old, new = _within(before), _within(after)
@@ -107,7 +107,7 @@ def difference_split(baseline: Cells, candidate: Cells) -> VarianceSplit | None:
 
 
 def _within(cells: Iterable[Cell]) -> float | None:
-    """Return the variance of a round, pooled over the cases with two or more, by their degrees of freedom."""
+    """Return a round's variance, pooled over cases with several rounds by degrees of freedom."""
     known = [(cell.rounds - 1, cell.variance) for cell in cells if cell.variance is not None]
     freedom = sum(rounds for rounds, _ in known)
     return sum(rounds * spread for rounds, spread in known) / freedom if freedom else None
@@ -115,7 +115,7 @@ def _within(cells: Iterable[Cell]) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """The `between` and `within` of a `VarianceSplit`, known from earlier runs or guessed."""
+    """The values `between` and `within` of a `VarianceSplit`, from earlier runs or guessed."""
 
     between: float
     within: float
@@ -124,17 +124,18 @@ class Noise:
     def guessed(cls, *, score: float = 0.5, spread: float = 0.5, agreement: float = 0.5) -> "Noise":
         """Guess the noise without data.
 
-        `spread` is the share of a round's variance that lies between cases (0 none, 1 all); `agreement` the correlation
-        of the case scores of the two arms.
+        `spread` is the share of a round's variance between cases (0 to 1), `agreement` the
+        correlation between the case scores of both arms.
         """
         whole = score * (1 - score)
         return cls(2 * (1 - agreement) * spread * whole, 2 * (1 - spread) * whole)
 
 
 def too_few(units: int, name: str = "cases", *, alpha: float = ALPHA) -> str | None:
-    """Return a sentence that so few cases or clusters cannot show a difference; None if they can.
+    """Return a sentence if there are too few cases or clusters to show a difference, or None.
 
-    If all change in the same way, the p-value is 2/2^units: 0.125 for four. A complete reversal is the exception.
+    If all change in the same direction, the p-value is 2/2^units: 0.125 for four. A complete
+    reversal is an exception.
     """
     fewest = ceil(log2(2 / alpha))
     if units >= fewest:
@@ -144,19 +145,19 @@ def too_few(units: int, name: str = "cases", *, alpha: float = ALPHA) -> str | N
         return f"{single}: use more {name}, at least {fewest}"
     least = min(1.0, 2 * 0.5**units)
     return (
-        f"{units} {name} show no difference short of a complete reversal, however many rounds: "
-        f"their p-value is never below {least:.3g}; "
-        f"use more {name}, at least {fewest}"
+        f"{units} {name} cannot show a difference on {name} like these, except a complete reversal, however many "
+        f"rounds: their p-value is never below {least:.3g}; use more {name}, at least {fewest}"
     )
 
 
 def minimum_detectable(
     cases: int, rounds: float, noise: Noise, *, clusters: int | None = None, power: float = POWER
 ) -> float | None:
-    """Return the true difference that is found with probability `power`; above 1, no difference is.
+    """Return the true difference detected with probability `power`; above 1, there is none.
 
-    None ("cannot be estimated") for one case or cluster, and where nothing varied. The rule that decides is assumed
-    (see `comparison.ComparisonRule`). One round is taken to pass or fail; the differences of several rounds as normal.
+    None ("cannot be estimated") for one case or cluster, or if nothing varies. The decision is by
+    `comparison.ComparisonRule`. Single rounds are assumed to pass or fail, and differences of
+    several to be normal.
     """
     units = clusters or cases
     variance = units * (noise.between / units + noise.within / rounds / cases)
@@ -165,7 +166,7 @@ def minimum_detectable(
     if rounds == 1 and clusters is None:
         return _least_by_mcnemar(cases, variance, ALPHA, power)
 
-    def distance(mean: float) -> float:  # from 0, on average, of a normal variable
+    def distance(mean: float) -> float:  # mean absolute value of a normal variable
         normal = NormalDist(mean, sqrt(variance))
         return 2 * variance * normal.pdf(0.0) + mean * (1 - 2 * normal.cdf(0.0))
 
@@ -176,20 +177,21 @@ def minimum_detectable(
 def detectable_between(
     baseline: Cells, candidate: Cells, *, alpha: float = ALPHA, power: float = POWER
 ) -> float | None:
-    """Return the true difference that as many pairs like those of two runs find with probability `power`.
+    """Return the true difference that pairs like those of two runs detect with this `power`.
 
-    None ("cannot be estimated") without two pairs or clusters, and where all pairs differ alike. The result is at least
-    what the sign-flip test can find: log2(2/alpha) units, six at 5 %, must change the same way, each as far as those
-    that did. The number of units that change is taken to be Poisson distributed.
+    None ("cannot be estimated") without two pairs or clusters, or if all pairs differ equally. The
+    result is at least what the sign-flip test can detect: log2(2/alpha) units (six at 5 %) that
+    change in the same direction, as much as the observed ones. The number of changing units is
+    assumed to be Poisson distributed.
     """
     change, step = _varying_change(baseline, candidate)
     return None if change is None else _detectable(change, step, 1.0, alpha, power)
 
 
 def cases_needed(baseline: Cells, candidate: Cells, *, alpha: float = ALPHA, power: float = POWER) -> int | None:
-    """Return how many pairs like those of two runs find a difference as large as theirs with probability `power`.
+    """Return how many pairs like those of two runs would detect their difference with this `power`.
 
-    None where that cannot be estimated, where the runs do not differ, and where `MAX_CASES` are not enough.
+    None if that cannot be estimated, if the runs do not differ, or if it exceeds `MAX_CASES`.
     """
     change, step = _varying_change(baseline, candidate)
     if change is None or not change.moments.mean:
@@ -208,17 +210,18 @@ def cases_needed(baseline: Cells, candidate: Cells, *, alpha: float = ALPHA, pow
 
 
 def cases_to_pass(comparison: Comparison, margin: float) -> int | None:
-    """Return the number of cases with which unchanged code passes `--margin` with `--undecidable fail` in 95 % of runs.
+    """Return how many cases let unchanged code pass `--margin --undecidable fail` in 95 % of runs.
 
-    None without an interval or a margin. The noise is that of the comparison. The gate passes if the lower end of the
-    90 % interval lies above −margin, which unchanged code misses in 5 % of runs once it is as wide as the margin.
+    None if there is no interval or margin. The noise is taken from the comparison. The gate passes
+    if the lower end of the 90 % interval is above −margin. Unchanged code misses that in 5 % of
+    runs once the interval is as wide as the margin.
     """
     inner = comparison.inner
     return None if inner is None or not margin else max(2, ceil(comparison.cases * (inner.width / margin) ** 2))
 
 
 def _varying_change(baseline: Cells, candidate: Cells) -> tuple[Change | None, float]:
-    """Return the change, or None if nothing varies, and the correction for scores that are only 0 or 1."""
+    """Return the change (None if nothing varies), and the correction for scores of 0 and 1."""
     before, after = pairs_of(baseline, candidate)
     change = paired_change(before, after) if before else None
     if change is None or change.moments.units < 2 or change.moments.constant:
@@ -228,16 +231,16 @@ def _varying_change(baseline: Cells, candidate: Cells) -> tuple[Change | None, f
 
 
 def _detectable(change: Change, step: float, times: float, alpha: float, power: float) -> float:
-    """Return the true difference that can be detected with `times` as many units."""
+    """Return the true difference that `times` as many units can detect."""
     moments = change.moments
     variance = moments.weight * standard_error(change) ** 2
     if moments.single and not moments.clustered:
         return _least_by_mcnemar(round(times * moments.cases), variance, alpha, power)
-    size = (change.gained + change.lost) / change.changed / times  # of a unit's change, as a share of all together
-    share = (change.gained + change.lost) / (variance + moments.mean**2)  # of a squared change
+    size = (change.gained + change.lost) / change.changed / times  # the change of a unit, as a share of all
+    share = (change.gained + change.lost) / (variance + moments.mean**2)  # the same for squared changes
     freedom = moments.freedom + (times - 1) * moments.weight
     spread = _least_by_interval(freedom, variance, lambda mean: share * (variance + mean * mean), alpha, power)
-    # So many units must change on average that enough for the smallest p do so with that probability.
+    # On average, so many units must change that enough do with this probability.
     from scipy.special import gammaincinv
 
     return max(min(UNDETECTABLE, spread + step / times), float(gammaincinv(ceil(log2(2 / alpha)), power)) * size)
@@ -246,11 +249,12 @@ def _detectable(change: Change, step: float, times: float, alpha: float, power: 
 def _least_by_interval(
     freedom: float, variance: float, distance: Callable[[float], float], alpha: float, power: float
 ) -> float:
-    """Return the least true difference whose interval excludes 0 with that probability.
+    """Return the smallest true difference whose interval excludes 0 with this probability.
 
-    `variance` is that of one unit, and `distance` gives the mean absolute difference of the units for their mean
-    difference. The least mean that excludes 0 follows from the rule, and the truth must lie as far above it as the
-    noncentral t distribution says (J. Cohen, Statistical Power Analysis, 1988, ch. 2).
+    `variance` is that of one unit. `distance` returns the mean absolute difference of units for a
+    mean difference. The rule gives the smallest mean that excludes 0; the noncentral t distribution
+    gives how much larger the true difference must be (J. Cohen, Statistical Power Analysis, 1988,
+    ch. 2).
     """
     from scipy.optimize import brentq
     from scipy.special import nctdtrinc
@@ -271,9 +275,9 @@ def _least_by_interval(
 
 
 def _least_by_mcnemar(cases: int, variance: float, alpha: float, power: float) -> float:
-    """Return the least true difference that McNemar's exact test finds with that probability, by summing over results.
+    """Return the smallest true difference that McNemar's exact test detects with this probability.
 
-    `variance` is that of one pair, whatever the difference: cases change with the probability variance + difference².
+    `variance` is that of one pair, so that cases change with probability variance + difference².
     """
     import numpy as np
     from scipy.optimize import brentq
@@ -282,7 +286,7 @@ def _least_by_mcnemar(cases: int, variance: float, alpha: float, power: float) -
     if too_few(cases, alpha=alpha):
         return UNDETECTABLE
     changed = np.arange(cases + 1)
-    needed = binom.isf(alpha / 2, changed, 0.5) + 1  # gains from which the p-value is at most alpha
+    needed = binom.isf(alpha / 2, changed, 0.5) + 1  # least gains with a p-value of at most alpha
 
     def found(difference: float) -> float:
         share = min(1.0, max(difference, variance + difference * difference))
@@ -293,15 +297,15 @@ def _least_by_mcnemar(cases: int, variance: float, alpha: float, power: float) -
 
 
 class Design(FrozenModel):
-    """The precision of a paired comparison of two subjects, at the noise that was guessed."""
+    """The precision of a paired comparison of two subjects, with guessed noise."""
 
     cases: int
     rounds: int
-    score: float  # that both subjects are expected to have, about
-    detectable: float | None  # the difference that is found 4 times in 5; None for a single case, above 1 nothing is
+    score: float  # the expected score of both subjects
+    detectable: float | None  # difference found 4 times in 5; None: unknown, > 1: none
     difference_width: float | None  # half the width of the 95 % interval of the difference
-    score_width: float | None  # the same of one score
-    least_margin: float | None = None  # with which unchanged code passes `--undecidable fail` in 95 % of runs
+    score_width: float | None  # half the width for one score
+    least_margin: float | None = None  # lets unchanged code pass with `--undecidable fail`
 
     @property
     def too_small(self) -> bool:
@@ -310,10 +314,10 @@ class Design(FrozenModel):
 
 
 def design_of(cases: int, rounds: int, *, score: float = 0.5) -> Design:
-    """Return the difference by which two subjects with about this score can be told apart, before a run.
+    """Estimate before a run how well two subjects with about this score can be told apart.
 
-    The noise is guessed (`Noise.guessed`): half of the variance of a round lies between cases, and the subjects agree
-    on which cases are hard with a correlation of one half.
+    The noise is guessed (`Noise.guessed`): half of a round's variance is between cases, and the
+    subjects' case scores have a correlation of one half.
     """
     noise = Noise.guessed(score=score)
     whole = score * (1 - score)

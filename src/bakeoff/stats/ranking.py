@@ -1,9 +1,10 @@
 """Leaderboards without false ranks: subjects that cannot be told apart share a group.
 
-Best first. Two subjects are told apart when their comparison, after Holm over all pairs, says so in the direction of
-their scores. Two share a group if and only if they are not told apart (the letters of Piepho, J. Computational and
-Graphical Statistics 13, 2004). Groups may overlap: a subject may be like both of its neighbours, though these differ. A
-subject that cannot be compared with any other is in no group.
+The best subject comes first. Two subjects are told apart if their difference is significant, after
+Holm's correction over all pairs, and agrees with their scores. Otherwise, and only then, they share
+a group (like the letters of Piepho, J. Computational and Graphical Statistics 13, 2004). Groups may
+overlap: a subject may be like two others that differ from each other. Uncompared subjects have no
+group.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
@@ -32,10 +33,10 @@ _AT_ONCE = 4_000_000  # differences held in memory at a time
 
 
 class Standing(FrozenModel):
-    """The place of one subject: any rank from `best` to `worst` fits the data. `groups` are numbers from 1 at the top.
+    """The possible ranks of a subject, from `best` to `worst`, and its `groups`, from 1 (top).
 
-    `undefined`: it could not be compared with any other. It then has no group, every rank is possible, and it does not
-    count in the ranks of the others.
+    An `undefined` subject could not be compared with any other. It has no group, every rank is
+    possible, and it does not count in the ranks of others.
     """
 
     subject: str
@@ -55,21 +56,21 @@ class _Pairs:
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """Subjects × cases: the mean score, 0 where a case was not tried."""
+    """Mean scores by subject and case; 0 for untried cases."""
 
     place: Mapping[str, int]
     scores: "Floats"
     tried: "Flags"
     single: Mapping[str, bool]
-    units: "Integers"  # the number of each case's cluster, or its own
+    units: "Integers"  # the number of each case's cluster, or an own number
 
 
 def leaderboard(subjects: Mapping[str, Cells], *, alpha: float = ALPHA, seed: int = 0) -> tuple[Standing, ...]:
-    """Rank subjects by every pairwise comparison; each needs at least one scored case.
+    """Rank subjects by all pairwise comparisons. Each needs at least one scored case.
 
-    Subjects with the same score keep the order in which they are given. Assumes what `compare` does; over all pairs
-    together, equal subjects are told apart with a chance of at most alpha. Simulated: 2.0 % of leaderboards of eight
-    equal subjects.
+    Subjects with equal scores keep their given order. The assumptions are those of `compare`. The
+    chance that any equal subjects are told apart is at most alpha; in simulations, this happened in
+    2.0 % of leaderboards of eight equal subjects.
     """
     lists = {name: list(cells.values()) for name, cells in subjects.items()}
     scores = {name: (moments_of(cells).mean, score_interval(cells)) for name, cells in lists.items()}
@@ -80,9 +81,9 @@ def leaderboard(subjects: Mapping[str, Cells], *, alpha: float = ALPHA, seed: in
 def corrected_leaderboard(
     scores: _Scores, compared: Callable[[Pair], tuple[float, float] | None]
 ) -> tuple[Standing, ...]:
-    """Rank subjects by other scores than those of their cells, such as those that labels correct.
+    """Rank subjects by given scores, such as scores corrected by labels.
 
-    `compared` returns the difference of a pair, the better first, and its p-value; None if they cannot be compared.
+    `compared` returns the difference of a pair, better subject first, and its p-value, or None.
     """
     order = sorted(scores, key=lambda name: -scores[name][0])
     found = {pair: one for pair in combinations(order, 2) if (one := compared(pair)) is not None}
@@ -115,18 +116,18 @@ def _standings(scores: _Scores, order: Sequence[str], pairs: _Pairs) -> tuple[St
 
 
 def tied_groups(order: Sequence[str], told_apart: Set[Pair]) -> tuple[tuple[str, ...], ...]:
-    """Return groups whose members cannot be told apart. Any two that cannot be told apart share a group.
+    """Return groups of subjects so that two share a group exactly if they are not told apart.
 
-    From the top, each subject starts a group with the farthest subject that is like it and shares no group with it yet.
-    All subjects that are like every member then join, so that no group lies inside another.
+    From the top, each subject starts a group with the lowest subject that is like it and shares no
+    group with it yet. All subjects that are like every member join: no group is inside another.
     """
-    # For each subject those that it is not told apart from, itself included, as bits.
+    # As bits: for each subject, those that it is not told apart from, including itself.
     place = {name: number for number, name in enumerate(order)}
     like = [(1 << len(order)) - 1] * len(order)
     for upper, lower in told_apart:
         like[place[upper]] &= ~(1 << place[lower])
         like[place[lower]] &= ~(1 << place[upper])
-    together = [1 << place for place in range(len(order))]  # sets as bits
+    together = [1 << place for place in range(len(order))]  # sets, as bits
     groups: list[list[int]] = []
     for first in range(len(order)):
         for last in range(len(order) - 1, first - 1, -1):
@@ -149,9 +150,9 @@ def _grown(first: int, last: int, like: Sequence[int]) -> list[int]:
 
 
 def _compare_pairs(subjects: Mapping[str, Cells], order: Sequence[str], alpha: float, seed: int) -> _Pairs:
-    """Compare every pair, best first: told apart where Holm's p is at most alpha and the difference is positive.
+    """Compare all pairs, best subject first. They differ if Holm's p ≤ alpha and the sign agrees.
 
-    The p-values are those of `compare`, computed for many pairs at a time. A cluster tag of any subject holds for all.
+    The p-values are those of `compare`, for many pairs at once. A case's cluster counts for all.
     """
     import numpy as np
 
@@ -170,7 +171,7 @@ def _compare_pairs(subjects: Mapping[str, Cells], order: Sequence[str], alpha: f
     pairs = list(combinations(order, 2))
     chances = _p_values(table, pairs, seed)
     differences = {}
-    for pair in [pair for pair, chance in chances.items() if chance <= alpha]:  # no other can be told apart
+    for pair in [pair for pair, chance in chances.items() if chance <= alpha]:  # the others are alike
         change = _change(table, pair)
         if abs(change.moments.mean) < 1:
             chances[pair] = max(chances[pair], zero_p_value(change))
@@ -193,7 +194,7 @@ def _units(clusters: Iterable[str | None]) -> "Integers":
 
 
 def _p_values(table: _Table, pairs: Sequence[Pair], seed: int) -> dict[Pair, float]:
-    """Return the p-values of the pairs that have two units or more in common."""
+    """Return the p-values of pairs with at least two units in common."""
     import numpy as np
 
     order = np.argsort(table.units, kind="stable")

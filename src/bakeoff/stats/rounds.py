@@ -1,4 +1,4 @@
-"""Summarise the repeated rounds of a case: pass@k, pass^k, and how often one configuration contradicts itself."""
+"""Summarise repeated rounds of a case: pass@k, pass^k, and how often results contradict."""
 
 from collections.abc import Callable, Sequence
 from math import comb
@@ -11,7 +11,7 @@ from bakeoff.stats.intervals import Interval, interval_of
 
 
 class PassK(FrozenModel):
-    """An estimate; `name` is `pass@3` or `pass^3`."""
+    """An estimate of `pass@k` or `pass^k`. `name` is, for example, `pass@3`."""
 
     name: str
     value: float
@@ -20,7 +20,7 @@ class PassK(FrozenModel):
 
 
 class FlipRate(FrozenModel):
-    """The probability that two rounds of one case disagree, averaged over cases, for `bakeoff selfcheck`."""
+    """The probability that two rounds of a case disagree, averaged over cases."""
 
     rate: float
     cases: int
@@ -30,7 +30,7 @@ class FlipRate(FrozenModel):
 def pass_at_k(cells: Cells, k: int) -> PassK:
     """Estimate the probability that one of k rounds passes, without bias from n ≥ k rounds of each case.
 
-    The mean over cases of 1 − C(n−c, k)/C(n, k) (Chen et al., arXiv:2107.03374, eq. 1).
+    This is the mean over cases of 1 − C(n−c, k)/C(n, k) (Chen et al., arXiv:2107.03374, eq. 1).
     """
 
     def one_passes(cell: Cell) -> float:
@@ -42,13 +42,13 @@ def pass_at_k(cells: Cells, k: int) -> PassK:
 def pass_hat_k(cells: Cells, k: int) -> PassK:
     """Estimate the probability that all of k rounds pass, without bias from n ≥ k rounds of each case.
 
-    The mean over cases of C(c, k)/C(n, k) (Yao et al., τ-bench, arXiv:2406.12045, §4).
+    This is the mean over cases of C(c, k)/C(n, k) (Yao et al., τ-bench, arXiv:2406.12045, §4).
     """
     return _estimate(f"pass^{k}", cells, k, lambda cell: comb(round(cell.total), k) / comb(cell.rounds, k))
 
 
 def _estimate(name: str, cells: Cells, k: int, chance: Callable[[Cell], float]) -> PassK:
-    """Average the chance of each case. Raise `UsageError` unless every case has k rounds that passed or failed."""
+    """Average the chances of all cases. Raise `UsageError` for fewer than k decided rounds."""
     if k < 1:
         raise UsageError(f"{name}: k is {k}; it must be at least 1")
     if not cells:
@@ -63,7 +63,7 @@ def _estimate(name: str, cells: Cells, k: int, chance: Callable[[Cell], float]) 
 
 
 def flip_rate(first: Cells, second: Cells) -> FlipRate | None:
-    """Compare every round of one run with every round of the other; None if they share no case."""
+    """Compare each round of one run with each of the other; None if they share no case."""
     _need_passes("flip rate", first, second)
     before, after = pairs_of(first, second)
     pairs = list(zip(before, after, strict=True))
@@ -73,7 +73,7 @@ def flip_rate(first: Cells, second: Cells) -> FlipRate | None:
 
 
 def flip_rate_within(cells: Cells) -> FlipRate | None:
-    """Compare every two rounds of a case, 2c(n−c)/(n(n−1)); None if no case has two."""
+    """Compare all pairs of rounds in a case, as 2c(n−c)/(n(n−1)); None if no case has two."""
     _need_passes("flip rate", cells)
     tried = [cell for cell in cells.values() if cell.rounds > 1]
     rates = [2 * cell.total * (cell.rounds - cell.total) / (cell.rounds * (cell.rounds - 1)) for cell in tried]

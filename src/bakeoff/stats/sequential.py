@@ -1,19 +1,19 @@
-"""Compare subjects after every case, with an interval of the mean difference that holds however often one looks.
+"""Compare subjects after every case, with an interval that holds however often it is read.
 
-A capital of 1 is bet, case by case, on a mean difference above some value m. If the true mean is m or less, no bet has
-an expected gain, so the capital ever reaches 1/α with a chance of at most α (Ville's inequality). The interval holds
-the values of m for which it never did. This is the betting interval of Waudby-Smith and Ramdas, J. Royal Statistical
-Society B 86 (2024), arXiv:2010.09686. The bets are a portfolio: the capital is divided into equal parts, each of which
-always bets the same share of what it has become.
+A capital of 1 is bet, case by case, on a mean difference above a value m. If the true mean is at
+most m, no bet has an expected gain, so the chance that the capital ever reaches 1/α is at most α
+(Ville's inequality). The interval holds all m for which it never did. This is the betting interval
+of Waudby-Smith and Ramdas, J. Royal Statistical Society B 86 (2024), arXiv:2010.09686. The capital
+is divided into equal parts, each of which always bets a fixed share of its current value.
 
-`PairDecisions` follows the records of a run that ends when it is decided. The cases come in a random order that the
-seed of the plan decides, with the cases of a cluster together. A pair takes a case once both subjects have all its
-rounds and all earlier cases are taken: if cases were taken as they finish, those that take long, such as timeouts,
-would come too late to count. A case that one of the two has lost is left out, as in every score. A trial that a limit
-of the run kept from starting is no loss: the pair waits for it. The result depends on the plan and its records only,
-so it is the same in the run, after a resume and in reports.
+`PairDecisions` follows the records of a run that can end early. Cases come in a random order, set
+by the seed of the plan, with the cases of a cluster together. A pair takes a case after all earlier
+ones, once both subjects have all its rounds. If cases were taken as they finish, slow ones such as
+timeouts would come too late to count. A case that one subject lost is left out, as in every score.
+If a limit of the run prevented a trial, the pair waits for it. The result depends only on the plan
+and its records, so it is the same during the run, after a resume and in reports.
 
-docs/explanation/statistics.md has the simulated coverage under peeking, and the trials saved.
+docs/explanation/statistics.md has the simulated coverage and the number of trials saved.
 """
 
 import hashlib
@@ -42,12 +42,12 @@ METHOD = "anytime-valid betting"
 _PARTS = 24
 """Parts of the capital; the shares that they bet are spread evenly between 0 and 1. Twice as many decide no earlier."""
 
-_LOWEST = -1 + 1e-9  # a mean above −1 itself is not a bet
+_LOWEST = -1 + 1e-9  # a bet on a mean above −1 itself cannot lose
 _PRECISION = 1e-6
 
 
 class SequentialDecision(StrEnum):
-    """The state of a comparison: the second of two subjects against the first."""
+    """The state of a comparison of the second subject with the first."""
 
     IMPROVED = "improved"
     REGRESSED = "regressed"
@@ -56,40 +56,41 @@ class SequentialDecision(StrEnum):
 
 
 class SequentialTest:
-    """Watch the differences of one pair. A decision may be read after every unit, and stays once it is made.
+    """Watches the differences of one pair. A decision can be read after every unit, and is final.
 
     Args:
-        alpha: the chance of a wrong decision, at most, over all looks.
-        margin: the pair is equivalent once the interval lies within ±margin; None decides only by a difference.
+        alpha: the maximum chance of a wrong decision, over all looks.
+        margin: the pair is equivalent once the interval lies within ±margin. None: no
+            equivalence.
     """
 
     def __init__(self, alpha: float = ALPHA, margin: float | None = None) -> None:
         import numpy as np
 
-        self._enough = log(2 / alpha)  # half of alpha for each side
-        # Each test is a direction and a bound: the mean, in that direction, is at most the bound.
+        self._enough = log(2 / alpha)  # with half of alpha for each side
+        # Each test is a direction and a bound, which the mean in that direction does not exceed.
         self._tests = [(1.0, 0.0), (-1.0, 0.0), *([] if margin is None else [(1.0, -margin), (-1.0, -margin)])]
-        self._capital = np.zeros((len(self._tests), _PARTS))  # logs
+        self._capital = np.zeros((len(self._tests), _PARTS))  # logarithms
         self._rejected = [False] * len(self._tests)
         self._differences: list[float] = []
         self._weights: list[float] = []
         self.decision = SequentialDecision.UNDECIDED
 
     def add(self, difference: float, weight: float = 1.0) -> None:
-        """Take the next unit.
+        """Add the next unit.
 
         Args:
-            difference: second minus first, at most `weight` away from 0. For a cluster, the sum of the differences of
-                its cases, divided by the size of the largest cluster.
-            weight: 1 for a single case. For a cluster, its size divided by that of the largest.
+            difference: second minus first, at most ±`weight`. For a cluster, the sum over its
+                cases, divided by the size of the largest cluster.
+            weight: 1 for a single case. For a cluster, its size divided by the largest size.
         """
         import numpy as np
 
         self._differences.append(difference)
         self._weights.append(weight)
         if difference == 0 and len(self._tests) == 2:
-            return  # no bet gains or loses
-        # The gain of a bet of 1 on a mean above each bound; at worst it is −1.
+            return  # no bet wins or loses
+        # The gain of betting 1 on a mean above each bound, which is at least −1.
         tests = self._tests
         gains = np.array([(direction * difference - bound * weight) / (1 + bound) for direction, bound in tests])
         self._capital += np.log1p(gains[:, np.newaxis] * _shares())
@@ -101,14 +102,14 @@ class SequentialTest:
     def _decide(self) -> SequentialDecision:
         above, below, *within = self._rejected
         if within and all(within):
-            return SequentialDecision.EQUIVALENT  # first: a difference within the margin does not matter
+            return SequentialDecision.EQUIVALENT  # comes first, since such a difference does not matter
         if above:
             return SequentialDecision.IMPROVED
         return SequentialDecision.REGRESSED if below else SequentialDecision.UNDECIDED
 
     @property
     def units(self) -> int:
-        """Return the number of units that were taken."""
+        """Return the number of units so far."""
         return len(self._differences)
 
     @property
@@ -117,12 +118,12 @@ class SequentialTest:
         return sum(self._differences) / sum(self._weights) if self._differences else None
 
     def interval(self) -> Interval | None:
-        """Return the interval that held at every look so far; None before the first unit."""
+        """Return the interval, valid over all looks so far; None if there is no unit yet."""
         if not self._differences:
             return None
         low = _bound(self._differences, self._weights, self._enough)
         high = -_bound([-one for one in self._differences], self._weights, self._enough)
-        if low > high:  # as rare as a wrong decision: no value fits
+        if low > high:  # no value fits, as rarely as a decision is wrong
             low = high = (low + high) / 2
         return Interval(low=low, high=high, method=METHOD)
 
@@ -135,7 +136,7 @@ def _shares() -> "Floats":
 
 
 def _total(capital: "Floats") -> "Floats":
-    """Return the log of the whole capital, given the logs of the growth of its parts."""
+    """Return the log of the total capital, given the logs of how its parts have grown."""
     import numpy as np
 
     total: Floats = np.logaddexp.reduce(capital, axis=-1) - log(_PARTS)
@@ -143,7 +144,7 @@ def _total(capital: "Floats") -> "Floats":
 
 
 def _bound(differences: Sequence[float], weights: Sequence[float], enough: float) -> float:
-    """Return the largest bound against which the capital ever reached the needed amount, or −1."""
+    """Return the largest bound against which the capital ever reached `enough`, or −1."""
     import numpy as np
     from scipy.optimize import brentq
 
@@ -158,19 +159,19 @@ def _bound(differences: Sequence[float], weights: Sequence[float], enough: float
 
 
 class PairDecision(FrozenModel):
-    """The comparison of two subjects. The difference is second minus first, and the interval is anytime-valid."""
+    """The comparison of two subjects: second minus first, with an anytime-valid interval."""
 
     first: str
     second: str
     decision: SequentialDecision
-    cases: int  # that were compared
+    cases: int  # the number of compared cases
     difference: float | None
     interval: Interval | None
-    refused: str | None = None  # why too many trials were lost for a decision
+    refused: str | None = None  # why lost trials prevent a decision
 
 
 def random_order(plan: Plan) -> Iterator[tuple[Case, ...]]:
-    """Yield the cases of a plan in the random order of its run, or of its seed; those of a cluster come together."""
+    """Yield a plan's cases in random order, with the cases of a cluster together."""
     drawn = plan.until_decided.order if plan.until_decided else None
     seed = plan.seed if drawn is None else drawn
 
@@ -184,7 +185,7 @@ def random_order(plan: Plan) -> Iterator[tuple[Case, ...]]:
 
 def _random(seed: int, kind: str, name: str) -> tuple[bytes, str, bytes]:
     text = f"{seed}|{kind}|{name}".encode(errors="surrogatepass")
-    return hashlib.blake2b(text, digest_size=16).digest(), kind, text  # different names are never equal
+    return hashlib.blake2b(text, digest_size=16).digest(), kind, text  # the name breaks ties
 
 
 class _Arm:
@@ -198,32 +199,32 @@ class _Arm:
         return len(self.rounds.get(case.id, ())) >= planned
 
     def losses(self, cases: Iterable[Case]) -> Losses:
-        """Count the trials of these cases, and those that were lost."""
+        """Count all trials of these cases, and the lost ones."""
         rounds = [one for case in cases for one in self.rounds[case.id].values()]
         return Losses(trials=len(rounds), lost=sum(not one.verdict.counts for one in rounds))
 
 
 class _DecisionPair:
-    """Two subjects, and the progress of their comparison through the order of cases."""
+    """Two subjects, and how far their comparison has come."""
 
     def __init__(self, first: str, second: str, test: SequentialTest) -> None:
         self.first, self.second = first, second
         self.test = test
-        self.taken = 0  # units
-        self.cases = 0  # that were compared
+        self.taken = 0  # units that were taken
+        self.cases = 0  # cases that were compared
         self.decision = SequentialDecision.UNDECIDED
         self.refused: str | None = None
 
     def result(self) -> PairDecision:
-        """Return the present result of this pair's comparison."""
+        """Return the current result of this comparison."""
         known = {name: getattr(self, name) for name in ("first", "second", "decision", "cases", "refused")}
         return PairDecision(**known, difference=self.test.difference, interval=self.test.interval())
 
 
 class PairDecisions:
-    """Compare every two subjects of a plan that are not controls. Records may come in any order, each trial's once.
+    """Compares all pairs of subjects except controls. Records may come in any order.
 
-    The level is divided by the number of pairs, so that the chance of any wrong decision in the run is at most alpha.
+    The pairs share the level, so that the chance of any wrong decision is at most alpha.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -250,11 +251,11 @@ class PairDecisions:
         return made
 
     def add(self, record: Record) -> None:
-        """Take a finished trial into account."""
+        """Add the record of a finished trial."""
         self.add_round(record.subject, record.case, record.round, record.judged())
 
     def add_round(self, subject: str, case: str, number: int, finished: Round) -> None:
-        """Take a finished trial into account, given only these facts."""
+        """Add a finished trial, given only the facts about it."""
         arm = self._arms.get(subject)
         if arm is None or finished.verdict is Verdict.BUDGET:
             return
@@ -286,20 +287,20 @@ class PairDecisions:
         return fmean(after) - fmean(before) if before and after else None
 
     def needs(self, subject: str) -> bool:
-        """Return True if further trials of a subject could decide a pair. Controls are needed while one is open."""
+        """Return True while a pair of this subject is undecided; for a control, any pair."""
         pairs: Sequence[_DecisionPair] = self._pairs_of.get(subject, self._pairs)
         return any(pair.decision is SequentialDecision.UNDECIDED for pair in pairs)
 
     @property
     def decided(self) -> int:
-        """Return how many pairs are decided."""
+        """Return the number of decided pairs."""
         return sum(pair.decision is not SequentialDecision.UNDECIDED for pair in self._pairs)
 
     @property
     def pairs(self) -> int:
-        """Return how many pairs there are."""
+        """Return the number of pairs."""
         return len(self._pairs)
 
     def results(self) -> tuple[PairDecision, ...]:
-        """Return the comparison of every pair so far."""
+        """Return the current comparison of every pair."""
         return tuple(pair.result() for pair in self._pairs)

@@ -1,11 +1,11 @@
-"""Look at a series of runs after every one: is it worse than its first run, and since when?
+"""Check after every run of a series whether it got worse than its first run, and since when.
 
-Each look compares a run with all runs before it, by `worse_p_value`. If nothing has changed, these p-values are
-independent of each other, however scores are distributed, because each holds whatever the sum of the runs is (V. Vovk,
-Statistical Science 36, 2021). Their normal quantiles are then at most standard normal ones, and every look bets on a
-quantile above 0: a bet multiplies the capital by exp(tilt × quantile − tilt²/2), by 1 on average. So the capital of an
-unchanged series rarely ever gets large (Ville's inequality, as in `stats.sequential`). A part of the capital begins to
-bet with each run, so that a loss is found whenever it begins.
+Each look compares a run with all earlier runs, by `worse_p_value`. Without a change, these p-values
+are independent, because each holds given the sum of the runs (V. Vovk, Statistical Science 36,
+2021). Their normal quantiles are then at most standard normal. Every look bets on a quantile above
+0, which multiplies the capital by exp(tilt × quantile − tilt²/2), on average by 1. So the capital
+of an unchanged series rarely gets large (Ville's inequality, as in `stats.sequential`). Part of the
+capital starts betting at each run, so that losses are found whenever they begin.
 """
 
 from collections.abc import Sequence
@@ -36,39 +36,39 @@ _ENOUGH = 0.45
 that the capital jumps over the limit, and of 100,000 simulated series of 400 independent normal quantiles only alpha
 reach 0.40 (alpha from 0.5 to 5 %)."""
 
-_MAX_SHARED_OUT = 999  # draws of each look at graded scores
+_MAX_SHARED_OUT = 999  # draws for each look at graded scores
 MAX_DELAY = 100
-_FOUND = 0.95  # of the simulated drops, so that 0.9 of real ones are, whose noise is estimated
+_FOUND = 0.95  # of simulated drops; noise is estimated, so 0.9 of real ones
 _DRAWS = 1_000
 
 
 class SeriesChange(FrozenModel):
-    """The loss that a series of runs shows against its first one, if any. Run 0 is the baseline."""
+    """A loss in a series of runs compared with its first run, if any. Run 0 is the baseline."""
 
-    looks: int  # runs after the baseline
-    cases: int  # that all runs have
-    found_at: int | None = None  # the run at which a loss was shown first
+    looks: int  # number of runs after the baseline
+    cases: int  # number of cases in all runs
+    found_at: int | None = None  # the first run at which a loss was detected
     since: int | None = None  # the first of the runs that are worse
-    difference: float | None = None  # of these runs, from those before them
-    p_value: float | None = None  # over all looks
-    recovered_at: int | None = None  # the first later run that has regained at least half of the loss
-    recovered: tuple[tuple[int, int], ...] = ()  # `since` and `recovered_at` of all losses that were regained
+    difference: float | None = None  # mean score of these runs minus that of earlier runs
+    p_value: float | None = None  # adjusted for all looks
+    recovered_at: int | None = None  # the first later run that regained at least half of it
+    recovered: tuple[tuple[int, int], ...] = ()  # `since` and `recovered_at` of earlier losses
 
     @property
     def worse(self) -> bool:
-        """Return True if the series got worse and the last run still is."""
+        """Return True if the series got worse and has not recovered."""
         return self.found_at is not None and self.recovered_at is None
 
 
 def series_change(runs: Sequence[Cells], *, alpha: float = ALPHA) -> SeriesChange:
-    """Look after every run for a loss against the runs before, at one error rate for all looks.
+    """Check after every run for a loss against earlier runs, with one error rate for all looks.
 
-    Only cases that all runs have count. A loss stands until a run has regained half of it. The runs of the loss are
-    then left out and the bets begin anew, so that later looks do not find it again.
+    Only cases in all runs count. A loss lasts until a run has regained half of it. Its runs are
+    then left out and betting restarts, so that later looks do not find it again.
 
     Args:
         runs: the baseline, then all later runs in order.
-        alpha: the chance of any false alarm, over all looks.
+        alpha: the maximum chance of any false alarm, over all looks.
     """
     return _follow(_shared(runs), alpha)[0]
 
@@ -82,7 +82,7 @@ def _follow(series: _Series, alpha: float) -> "tuple[SeriesChange, _Capital]":
     from scipy.special import ndtri
 
     result = SeriesChange(looks=len(series) - 1, cases=len(series[0]))
-    kept, past, bets = [0], list(series[0]), _Capital()  # `past` pools the runs that are kept
+    kept, past, bets = [0], list(series[0]), _Capital()  # `past` pools the kept runs
     for look, run in enumerate(series[1:] if past else (), 1):
         if not result.worse:
             bets.add(-ndtri(worse_p_value(list(zip(past, run, strict=True)), draws=_MAX_SHARED_OUT, seed=look)))
@@ -103,10 +103,7 @@ def _follow(series: _Series, alpha: float) -> "tuple[SeriesChange, _Capital]":
 
 
 class _Capital:
-    """The logarithms of the capital of each tilt, for one series or for many simulated series at a time.
-
-    The share 1/(t(t+1)) of the capital starts betting at run t.
-    """
+    """The log capital for each tilt, of one or many series. Run t adds a share of 1/(t(t+1))."""
 
     def __init__(self) -> None:
         import numpy as np
@@ -115,7 +112,7 @@ class _Capital:
         self._gains: list[Floats] = []
 
     def add(self, quantile: "Floats | float") -> None:
-        """Take the next look, or one of every simulated series: the normal quantile of its p-value."""
+        """Add a look at each series, given the normal quantile of its p-value."""
         import numpy as np
 
         tilts = np.array(_TILTS)
@@ -125,24 +122,24 @@ class _Capital:
 
     @property
     def total(self) -> Any:
-        """Return the logarithm of the whole capital, with what has not been bet yet."""
+        """Return the log of the total capital, including the part not yet bet."""
         import numpy as np
 
         return np.logaddexp(np.logaddexp.reduce(self._parts, axis=-1), -log(len(self._gains) + 1))
 
     def best_window(self) -> int:
-        """Return how many of the last looks gained most: the loss probably began with the first of them."""
+        """Return how many of the last looks gained most, since the loss probably began there."""
         import numpy as np
 
         return 1 + int(np.cumsum(self._gains[::-1], axis=0).max(axis=1).argmax())
 
 
 def delay_of(drop: float, runs: Sequence[Cells], *, alpha: float = ALPHA) -> int | None:
-    """Return after how many further runs a drop in the mean score is found with probability 0.9; None: not within 100.
+    """Return after how many runs a drop in the mean is found with probability 0.9; None above 100.
 
-    The drop begins with the next run, is spread evenly over the cases, and each run has as many rounds as the last.
-    The noise is that of the rounds of a case, over all runs so far, or that of the drop itself if it has more. Further
-    runs are drawn from the normal distribution, with a fixed seed.
+    The drop is assumed to begin with the next run and to affect all cases equally, with as many
+    rounds as in the last run. The noise is that of rounds in all runs so far, or that of the drop
+    if larger. Future runs are drawn from the normal distribution with a fixed seed.
     """
     import numpy as np
 
@@ -156,8 +153,8 @@ def delay_of(drop: float, runs: Sequence[Cells], *, alpha: float = ALPHA) -> int
     past, each = fmean(cell.rounds for cell in cases), fmean(cell.rounds for cell in series[-1])
     random, found = np.random.default_rng(0), np.zeros(_DRAWS, dtype=bool)
     for delay in range(1, MAX_DELAY + 1):
-        before = past + (delay - 1) * each  # of which only the first part is from before the drop
-        # A p-value counts the whole chance of the score that was seen: half a round more than is fair.
+        before = past + (delay - 1) * each  # includes runs after the drop
+        # The p-value includes the whole chance of the observed score, half a round too much.
         apart = drop * past / before - 0.5 / each / len(cases)
         capital.add(apart / sqrt(noise * (1 / each + 1 / before)) + random.normal(size=_DRAWS))
         found |= capital.total >= log(_ENOUGH / alpha)
@@ -167,10 +164,10 @@ def delay_of(drop: float, runs: Sequence[Cells], *, alpha: float = ALPHA) -> int
 
 
 def pooled(runs: _Series) -> list[Cell]:
-    """Return each case with the rounds of all these runs."""
+    """Return each case with its rounds from all runs."""
     return [Cell.joined(cells) for cells in zip(*runs, strict=True)]
 
 
 def mean_of(cells: Sequence[Cell]) -> float:
-    """Return the mean over cases of the mean over rounds."""
+    """Return the mean of the case means."""
     return fmean(cell.mean for cell in cells)

@@ -1,10 +1,10 @@
-"""Test whether a candidate does worse on exactly these cases. Cases are strata, and their rounds are replicates.
+"""Test whether a candidate is worse on exactly these cases. Cases are strata, rounds replicates.
 
-If nothing has changed, each round of a case could as well have come from the other arm. The test therefore exchanges
-rounds between the arms within every case, and asks how often the candidate would score as low as it did. It says
-nothing about other cases: `stats.comparison` does that. For rounds that passed or failed it is the exact conditional
-test of Mantel and Haenszel; with one round in each arm it is McNemar's, one-sided.
-`stats.series` looks at a series of runs.
+If nothing has changed, each round of a case could have come from either arm. So the test exchanges
+rounds between the arms within each case, and counts how often the candidate would score as low as
+it did. For other cases, see `stats.comparison`; for a series of runs, `stats.series`. For rounds
+that passed or failed, this is the exact conditional test of Mantel and Haenszel; with one round per
+arm, McNemar's one-sided test.
 """
 
 from collections import Counter
@@ -31,7 +31,7 @@ Pairs = Mapping[Key, tuple[Cell, Cell]]
 _DRAWS = 19_999
 _MIN_DRAWS = 999
 _MAX_VALUES_DRAWN = 20_000_000
-_MAX_LENGTH = 4_000  # of a distribution, before its ends are cut
+_MAX_LENGTH = 4_000  # longest distribution before its ends are cut
 _NEGLIGIBLE = 1e-18
 _SLACK = 1e-9
 _MIN_P_VALUE = 1e-15
@@ -39,18 +39,18 @@ _MAX_NAMED = 5
 
 
 class WithinChange(FrozenModel):
-    """The cases that two runs share: how many got worse or better, and how likely that is by chance."""
+    """How many of the shared cases got worse or better, and how likely that is by chance."""
 
     cases: int
     worse: int
     better: int
-    p_value: float  # one-sided: that of a candidate as low as this
-    broken: tuple[str, ...] = ()  # cases that are worse each by itself, after Holm's method over all cases
-    shown: bool = False  # a loss, by the level of the gate
+    p_value: float  # one-sided, for a candidate that scores so low
+    broken: tuple[str, ...] = ()  # cases that are worse on their own, by Holm's method
+    shown: bool = False  # whether there is a loss at the gate's level
 
     @property
     def sentence(self) -> str:
-        """Describe the change of these cases, without a claim about others."""
+        """Describe the change in these cases, without a claim about others."""
         if not self.worse and not self.better:
             return f"on these cases: none of {self.cases:,} changed"
         counts = f"{self.worse:,} of {self.cases:,} got worse, {f'{self.better:,}' if self.better else 'none'} better"
@@ -66,14 +66,14 @@ class WithinChange(FrozenModel):
 
 
 def change_within(pairs: "Pairs[str]", *, alpha: float = ALPHA) -> WithinChange:
-    """Return how many cases got worse, how likely that is by chance, and which single cases are certainly worse.
+    """Return how many cases got worse, the chance of that, and which cases are certainly worse.
 
-    The chance that any case is called broken although nothing has changed is at most `alpha`.
+    The chance that any unchanged case is called broken is at most `alpha`.
     """
     moved = {name: new.mean - old.mean for name, (old, new) in pairs.items()}
     fallen = [name for name, difference in moved.items() if difference < -UNCHANGED]
     chances = {name: worse_p_value([pairs[name]]) for name in fallen}
-    # Cases that did not fall have a p-value of 1/2 or more; they count in Holm's method all the same.
+    # Cases that did not fall (p ≥ 1/2) still count in Holm's method.
     adjusted = holm([*chances.values(), *[1.0] * (len(pairs) - len(fallen))])
     return WithinChange(
         cases=len(pairs),
@@ -85,10 +85,11 @@ def change_within(pairs: "Pairs[str]", *, alpha: float = ALPHA) -> WithinChange:
 
 
 def worse_p_value(pairs: Sequence[tuple[Cell, Cell]], *, draws: int = _DRAWS, seed: int = 0) -> float:
-    """Return the chance that randomly dividing the rounds within each case gives the candidate a sum as low as it has.
+    """Return the chance that a random division of each case's rounds gives such a low sum.
 
-    Exact where every round passed or failed. Otherwise divisions are drawn, and counted so that the result is never too
-    small (Phipson and Smyth, Stat. Appl. Genet. Mol. Biol. 9, 2010). Where that is too coarse, an upper bound is used.
+    This is exact if every round passed or failed. Otherwise divisions are drawn, and counted so
+    that the result is never too small (Phipson and Smyth, Stat. Appl. Genet. Mol. Biol. 9, 2010).
+    If that is too coarse, an upper bound is returned.
     """
     if all(old.binary and new.binary for old, new in pairs):
         return min(1.0, max(_MIN_P_VALUE, _exact_tail(pairs)))
@@ -99,9 +100,10 @@ def worse_p_value(pairs: Sequence[tuple[Cell, Cell]], *, draws: int = _DRAWS, se
 
 
 def _tail_bound(pairs: Sequence[tuple[Cell, Cell]]) -> float:
-    """Return an upper bound of the chance: Chernoff's, with rounds drawn with replacement.
+    """Return Chernoff's upper bound of the chance, for rounds drawn with replacement.
 
-    Drawing without replacement scatters less (Hoeffding, J. American Statistical Association 58, 1963, theorem 4).
+    Drawing without replacement varies less (Hoeffding, J. American Statistical Association 58,
+    1963, theorem 4).
     """
     import numpy as np
 
@@ -114,11 +116,11 @@ def _tail_bound(pairs: Sequence[tuple[Cell, Cell]]) -> float:
 
 
 def _exact_tail(pairs: Sequence[tuple[Cell, Cell]]) -> float:
-    """Convolve the hypergeometric distributions of the passes that each case gives to the candidate."""
+    """Convolve, over cases, the hypergeometric distributions of the candidate's passes."""
     import numpy as np
 
     tables = Counter((old.rounds, new.rounds, round(old.total + new.total)) for old, new in pairs)
-    low, chances = 0, np.ones(1)  # the chances of `low` passes and more
+    low, chances = 0, np.ones(1)  # the chances of `low` passes, of one more, and so on
     for (before, after, passed), count in tables.items():
         least = max(0, passed - before)
         taken, whole = range(least, min(passed, after) + 1), comb(before + after, passed)
@@ -129,7 +131,7 @@ def _exact_tail(pairs: Sequence[tuple[Cell, Cell]]) -> float:
 
 
 def _power(low: int, chances: "Floats", count: int) -> "tuple[int, Floats]":
-    """Return the distribution of the sum of this many draws from one distribution."""
+    """Return the distribution of the sum of `count` draws from one distribution."""
     import numpy as np
 
     found: tuple[int, Floats] = (0, np.ones(1))
@@ -154,7 +156,7 @@ def _convolved(one: "tuple[int, Floats]", other: "tuple[int, Floats]") -> "tuple
 
 
 def _choices(random: "np.random.Generator", draws: int, number: int, size: int) -> Any:
-    """Return random choices of this many distinct places."""
+    """Return `draws` random choices of `number` distinct positions."""
     import numpy as np
 
     if size**2 > number:

@@ -1,4 +1,4 @@
-"""Store large texts once, under the hash of their content."""
+"""Store large texts once, named by the hash of their content."""
 
 import hashlib
 import re
@@ -31,13 +31,13 @@ class Blobs:
     folder: Path
 
     def path(self, digest: str) -> Path:
-        """Return the file of a blob. Raise RunFolderError if the digest is not one."""
+        """Return the file of a blob. Raise RunFolderError if the digest is malformed."""
         if not _DIGEST.fullmatch(digest):
             raise RunFolderError(f"{digest!r} is not the digest of a blob")
         return self.folder / digest[:2] / digest
 
     def write(self, data: bytes) -> str:
-        """Store the data and return its digest. A damaged blob of the same name is written again."""
+        """Store the data and return its digest. A damaged blob is replaced."""
         digest = hashlib.sha256(data).hexdigest()
         path = self.path(digest)
         with suppress(OSError):
@@ -47,7 +47,7 @@ class Blobs:
         return digest
 
     def read(self, digest: str, most: int = MAX_TEXTS_SIZE) -> str:
-        """Return a blob's text. Raise RunFolderError if it is missing, damaged, or has more bytes than `most`."""
+        """Return a blob's text. Raise RunFolderError if it is missing, damaged or too large."""
         path = self.path(digest)
         with os_errors_explained(f"blob {digest}", "read"):
             data = read_file(path, most)
@@ -56,11 +56,11 @@ class Blobs:
         return data.decode()
 
     def take_out(self, data: Any) -> list[Reference]:
-        """Move every long string of JSON data into a blob, in place. Return the place and digest of each."""
+        """Replace long strings in JSON data by blobs. Return the place and digest of each."""
         return [(place, self.write(text.encode())) for place, text in _cut_long_strings(data, [])]
 
     def put_back(self, data: Any, references: list[Reference]) -> None:
-        """Undo `take_out` in place."""
+        """Put the strings of blobs back into the data: the inverse of `take_out`."""
         room = MAX_TEXTS_SIZE
         for (*parents, last), digest in references:
             target = data

@@ -1,4 +1,4 @@
-"""The journal: append-only JSON lines, the source of truth of a run.
+"""The journal: append-only JSON lines, a run's source of truth.
 
     start    a process began to write
     usage    tokens and money as they arrive, with the run's total so far
@@ -6,13 +6,13 @@
     end      the process finished its work, and why
     repair   `bakeoff runs check --repair` put damaged lines aside
 
-Every line carries the schema version `v` it was written with, its number and a checksum (`journal_lines`). Long strings
-of a record lie in blobs; a line lists where they belong, so nothing in a subject's own output can be mistaken for a
+Every line has its schema version `v`, its number and a checksum (see `journal_lines`). Long strings
+of records are in blobs. The line lists their places, so that no output can be taken for a
 reference.
 
-`seal.json` lies beside the journal and says what journal and plan were when a process last finished with them, so that
-a journal that lost its end, or is gone, is noticed. More lines may follow what was sealed: a run can be resumed, and
-the process that resumes it may be killed.
+`seal.json` beside the journal has totals of the journal and a digest of the plan, as of the last
+finished process. So a journal that lost its end, or is gone, is noticed. More lines may follow,
+because the run may have been resumed and the process killed.
 """
 
 import asyncio
@@ -65,22 +65,22 @@ _MAX_SEAL_SIZE = 1 << 20
 _SEAL_VERSION = 1
 INLINE_BYTES = 16 * 1024  # records up to this length are written without moving long strings into blobs
 _PLAIN_RECORD = b'{"type":"record","v":%d,"record":' % SCHEMA
-_UNSEALED_RECORD = b'{"type":"record","v":%d,"record":' % UNSEALED  # its fields are those of today
-# Records with more brackets or bytes than these are read back before they are written: they may be nested too deep,
-# or hold a number too long, for the reader.
+_UNSEALED_RECORD = b'{"type":"record","v":%d,"record":' % UNSEALED  # its fields have not changed
+# Records with more brackets or bytes are read back before writing: they may be nested too deeply,
+# or have too long numbers, for the reader.
 _MANY_BRACKETS = 100
 _MANY_BYTES = 4000
-MAX_RECORD_SIZE = MAX_LINE_LENGTH - (1 << 20)  # the rest of the line is for its type, places of blobs and checksum
+MAX_RECORD_SIZE = MAX_LINE_LENGTH - (1 << 20)  # leaves room for type, blob places and checksum
 _STEP = 1 << 20  # bytes read at a time
 _LOCK_TRIES, _LOCK_PAUSE = 20, 0.01
-_MAX_NUMBER = 10**15  # tokens, dollars or seconds of one record: no measurement exceeds this, and sums stay finite
+_MAX_NUMBER = 10**15  # tokens, dollars or seconds; more cannot be real
 
 Line = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class SpentTokens:
-    """One report of usage: that of a trial, and the run's total including it."""
+    """One report of usage: of the trial, and the new total of the run."""
 
     total: Usage
     trial: str
@@ -89,7 +89,7 @@ class SpentTokens:
 
 @dataclass(frozen=True, slots=True)
 class JournalMark:
-    """The start or end of a process that worked on the run, or a repair."""
+    """A line about a process: it started, it ended, or it repaired the journal."""
 
     kind: Literal["start", "end", "repair"]
     facts: Mapping[str, Any] = field(default_factory=dict)
@@ -99,15 +99,15 @@ Entry = Record | SpentTokens | JournalMark | Damage
 
 
 def read_journal(path: Path) -> Iterator[Entry]:
-    """Yield every entry in the order written, then the damage of the order itself.
+    """Yield all entries in order. At the end, yield damage such as missing lines.
 
-    Skip an incomplete last line: it was never reported as finished.
+    Skip an incomplete last line, which was never reported as finished.
     """
     return (entry for _, entry in read_journal_with_places(path))
 
 
 def read_journal_with_places(path: Path) -> Iterator[tuple[int, Entry]]:
-    """Yield every entry with the byte offset at which it begins, for `record_at`."""
+    """Yield all entries with the byte offsets where they begin, for `record_at`."""
     blobs = Blobs(path.parent / "blobs")
     place, sealed = 0, _sealed(path)
     with open_file(path) as journal:
@@ -118,12 +118,12 @@ def read_journal_with_places(path: Path) -> Iterator[tuple[int, Entry]]:
 
 
 def read_journal_backwards(path: Path, step: int = _STEP) -> Iterator[Entry]:
-    """Yield every entry, the last one first, then the damage of their order.
+    """Yield all entries, last first. At the end, yield damage such as missing lines.
 
-    The first entry of a trial is then the one that counts.
+    So the first record of a trial is the one that counts.
     """
     blobs = Blobs(path.parent / "blobs")
-    lines: int | None = None  # counted only if one of them is damaged
+    lines: int | None = None  # counted only if a line is damaged
     sealed = _sealed(path)
     with open_file(path) as journal:
         for later, raw in enumerate(lines_backwards(journal, step)):
@@ -138,13 +138,13 @@ def read_journal_backwards(path: Path, step: int = _STEP) -> Iterator[Entry]:
 
 
 def _sealed(journal: Path) -> Totals | None:
-    """Return the totals that the journal was sealed with."""
+    """Return the totals in the journal's seal, if it has one."""
     seal = intact_seal(journal.parent) if journal.name == JOURNAL else None
     return seal.journal if seal is not None else None
 
 
 def record_at(path: Path, place: int) -> Record:
-    """Return the record that begins at the byte offset."""
+    """Return the record that begins at a byte offset."""
     with open_file(path) as journal:
         journal.seek(place)
         entry = read_line(journal.readline(MAX_LINE_LENGTH), 0, Blobs(path.parent / "blobs"))
@@ -154,7 +154,7 @@ def record_at(path: Path, place: int) -> Record:
 
 
 def records_of(path: Path, attempt_key: str) -> Iterator[Record]:
-    """Yield the records of an attempt key, the newest first."""
+    """Yield the records with an attempt key, newest first."""
     blobs, key = Blobs(path.parent / "blobs"), b'"attempt_key":' + to_json(attempt_key)
     with open_file(path) as journal:
         for raw in lines_backwards(journal, _STEP):
@@ -164,7 +164,7 @@ def records_of(path: Path, attempt_key: str) -> Iterator[Record]:
 
 
 def implausible_number(record: Record) -> str | None:
-    """Describe the first number of a record that is too large to be a measurement. Return None if there is none."""
+    """Describe the first number in a record that is too large to be real, or return None."""
     for usage in (record.spent, record.transcript.usage) if record.transcript else (record.spent,):
         if found := _beyond(usage):
             return found
@@ -176,17 +176,17 @@ def implausible_number(record: Record) -> str | None:
 
 
 def _beyond(usage: Usage) -> str | None:
-    """Describe the first number of a usage that is too large to be a measurement; None if there is none."""
+    """Describe the first number in a usage that is too large to be real, or return None."""
     if usage is NO_USAGE:
         return None
-    for name, number in usage.__dict__.items():  # called for every record: ten times as fast as model_dump
+    for name, number in usage.__dict__.items():  # ten times as fast as model_dump
         if number is not None and not -_MAX_NUMBER <= number <= _MAX_NUMBER:
             return f"{name} of more than {_MAX_NUMBER:g} is too large to be a measurement"
     return None
 
 
 def _measured(data: bytes | Line) -> Record:
-    """Return the record that JSON describes. Raise ValueError for a number that no measurement gives."""
+    """Parse a record from JSON. Raise ValueError if a number is too large to be real."""
     record = Record.model_validate_json(data) if isinstance(data, bytes) else Record.model_validate(data)
     if found := implausible_number(record):
         raise ValueError(found)
@@ -194,12 +194,12 @@ def _measured(data: bytes | Line) -> Record:
 
 
 def read_line(raw: bytes | None, number: int, blobs: Blobs) -> Entry:
-    """Return the entry of a complete line, or the damage of one that cannot be read.
+    """Return the entry of a complete line, or the damage if it cannot be read.
 
     Args:
-        raw: the line with its newline; None stands for one that is too long.
-        number: its place in the journal, for the message.
-        blobs: where the long strings of records lie.
+        raw: the line with its newline; None for a line that is too long.
+        number: its number in the journal, for messages.
+        blobs: where the long strings of records are.
     """
     if raw is None:
         return Damage(number, f"it is longer than {in_megabytes(MAX_LINE_LENGTH)}, the most that is read")
@@ -243,11 +243,11 @@ def _entry(line: Line, blobs: Blobs) -> Entry:
 
 
 class JournalWriter(AbstractContextManager["JournalWriter"]):
-    """Append to one journal under a lock that keeps all other processes out until the writer is closed.
+    """Appends to a journal under a lock, which keeps other processes out until it is closed.
 
-    `append` and `append_record` only queue lines. `commit` makes the queued lines durable with one write and one fsync.
-    `flush` writes them without fsync: they survive the end of this process, but not a crash of the machine. A journal
-    whose last line is an `end` is sealed when the writer is closed.
+    `append` and `append_record` only queue lines. `commit` writes the queue durably, with one write
+    and one fsync. `flush` writes without fsync, which is not safe if the machine crashes. Closing
+    the writer seals the journal if the last line is an `end`.
     """
 
     def __init__(self, path: Path, redactor: Redactor, *, pause: Callable[[float], object] = time.sleep) -> None:
@@ -267,7 +267,7 @@ class JournalWriter(AbstractContextManager["JournalWriter"]):
         self._ended = False
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="journal")
         self._broken = False
-        self._queued: list[bytes | Line] = []  # a dict is a long record, whose long strings go into blobs
+        self._queued: list[bytes | Line] = []  # a Line is a long record, whose strings go into blobs
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -286,17 +286,17 @@ class JournalWriter(AbstractContextManager["JournalWriter"]):
         self._ended = False
 
     async def commit(self) -> None:
-        """Write the queued lines durably, in a thread, and return when they are on the disk."""
+        """Write the queued lines in a thread, and return when they are safely on disk."""
         if queued := self._take_queued():
             await asyncio.get_running_loop().run_in_executor(self._thread, self._write, queued)
 
     def flush(self) -> None:
-        """Write the queued lines without waiting for the disk. Needs no event loop."""
+        """Write the queued lines without waiting for the disk or an event loop."""
         if queued := self._take_queued():
             self._write(queued, durable=False)
 
     def close(self) -> None:
-        """Write the queued lines, seal the journal if it ends here, and release the lock."""
+        """Write the queued lines, seal the journal after an `end` line, and release the lock."""
         try:
             if (queued := self._take_queued()) and not self._broken:
                 self._thread.submit(self._write, queued).result()
@@ -311,7 +311,7 @@ class JournalWriter(AbstractContextManager["JournalWriter"]):
         return queued
 
     def _write(self, queued: list[bytes | Line], *, durable: bool = True) -> None:
-        """Write queued lines, completely or not at all. Raise RunFolderError if the disk refuses them."""
+        """Write queued lines, all or none. Raise RunFolderError if the disk refuses them."""
         start = os.lseek(self._descriptor, 0, os.SEEK_END)
         totals = replace(self._totals)
         try:
@@ -335,12 +335,12 @@ class JournalWriter(AbstractContextManager["JournalWriter"]):
 
 
 def without_secrets(record: Record, redactor: Redactor) -> Record:
-    """Return the record without secrets, to be sent or written."""
+    """Return the record without secrets, for sending or writing."""
     return _redacted(record, redactor) if redactor.finds(_storable(record)) else record
 
 
 def _redacted(record: Record, redactor: Redactor) -> Record:
-    """Redact the record. Texts may have been cut anywhere; names are complete, and a resumed run must find them."""
+    """Redact the record. Texts may have been cut anywhere; names are complete."""
     names = {name: redactor.text(getattr(record, name)) for name in ("case", "subject", "attempt_key", "score_key")}
     redacted = redactor.model(record, cut=True)
     pairs = zip(redacted.scores, record.scores, strict=True)
@@ -349,7 +349,7 @@ def _redacted(record: Record, redactor: Redactor) -> Record:
 
 
 def _storable(record: Record) -> bytes:
-    """Return the record as JSON that can be read back, whatever a subject put into it."""
+    """Return the record as readable JSON, even if a subject put unusual data into it."""
     try:
         return _readable(record)
     except (PydanticSerializationError, ValueError) as error:
@@ -358,7 +358,7 @@ def _storable(record: Record) -> bytes:
 
 
 def _readable(record: Record) -> bytes:
-    """Return the record as JSON. Raise ValueError if it could not be read back."""
+    """Return the record as JSON. Raise ValueError if it could not be read again."""
     data = record.__pydantic_serializer__.to_json(record, exclude_defaults=True)
     if len(data) > MAX_RECORD_SIZE:
         raise ValueError(f"it is larger than {in_megabytes(MAX_RECORD_SIZE)}, the most that is stored of a trial")
@@ -368,7 +368,7 @@ def _readable(record: Record) -> bytes:
 
 
 def _without_free_data(record: Record, reason: str) -> Record:
-    """Return the record without the fields in which subjects and scorers put data of any kind."""
+    """Return the record without the fields for free data of subjects and scorers."""
     note = {"not stored": reason}
     usage = record.transcript.usage if record.transcript else Usage()
     scores = tuple(score.model_copy(update={"reason": "", "metadata": note}) for score in record.scores)
@@ -384,7 +384,7 @@ def _without_free_data(record: Record, reason: str) -> Record:
 
 @contextmanager
 def hold_journal(path: Path) -> Iterator[None]:
-    """Keep all other processes from writing the journal. Make an empty one if there is none."""
+    """Keep other processes from writing the journal. If there is none, make an empty one."""
     with os_errors_explained(path, "opened"):
         descriptor = _open_and_lock(path, time.sleep)
     try:
@@ -394,12 +394,12 @@ def hold_journal(path: Path) -> Iterator[None]:
 
 
 def _open_and_lock(path: Path, pause: Callable[[float], object]) -> int:
-    """Open the journal for appending under a lock, and return its descriptor."""
+    """Open the journal for appending, lock it, and return its descriptor."""
     while True:
         descriptor = open_to_append(path)
         with _closed_on_error(descriptor):
             tries = 1
-            while not lock_file(descriptor, path):  # `RunFolder.is_being_written` holds it briefly to find out
+            while not lock_file(descriptor, path):  # `RunFolder.is_being_written` may hold it briefly
                 if tries == _LOCK_TRIES:
                     name = path.parent.name
                     raise RunFolderError(f"another process is writing run {name}: wait for it, or stop it first")
@@ -420,7 +420,7 @@ def _closed_on_error(descriptor: int) -> Iterator[None]:
 
 
 def write_all(descriptor: int, data: bytes) -> None:
-    """Write all bytes, however many writes that takes."""
+    """Write all bytes, in as many writes as needed."""
     view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]
@@ -431,19 +431,19 @@ def write_all(descriptor: int, data: bytes) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Seal:
-    """The totals of a run's journal and the digest of its plan, as they were when they were sealed."""
+    """The totals of a journal and the digest of its plan, at the time of sealing."""
 
     journal: Totals = field(default_factory=Totals)
-    plans: tuple[str, ...] = ()  # the SHA-256 of the plan; of two while it is being replaced
+    plans: tuple[str, ...] = ()  # the SHA-256 of the plan, or of old and new plan
 
 
 def plan_digest(data: bytes) -> str:
-    """Return the digest of a plan's file that a seal stores."""
+    """Return the digest of a plan's file, as a seal has it."""
     return sha256(data).hexdigest()
 
 
 def read_seal(folder: Path) -> Seal | None:
-    """Return the seal of a run folder, None if it has none. Raise RunFolderError if it is damaged."""
+    """Return the seal of a run folder, or None. Raise RunFolderError if it is damaged."""
     path = folder / SEAL
     with os_errors_explained(path, "read"):
         try:
@@ -463,7 +463,7 @@ def read_seal(folder: Path) -> Seal | None:
 
 
 def intact_seal(folder: Path) -> Seal | None:
-    """Return the seal of a run folder, None if it has none or a damaged one, which `RunFolder` reports."""
+    """Return the seal of a run folder; None if it is missing or damaged."""
     with suppress(RunFolderError):
         return read_seal(folder)
     return None
@@ -478,17 +478,17 @@ def write_seal(folder: Path, seal: Seal) -> None:
 
 
 def seal_journal(folder: Path, totals: Totals) -> None:
-    """Seal the journal as it is now. The plan stays sealed as it was."""
+    """Seal the journal in its present state. The seal of the plan stays."""
     write_seal(folder, replace(_known_seal(folder), journal=replace(totals)))
 
 
 def seal_plans(folder: Path, *plans: str) -> None:
-    """Seal the plan, or two while one replaces the other. The journal stays sealed as it was."""
+    """Seal the plan, or old and new plan during a replacement. The journal's seal stays."""
     known = _known_seal(folder)
     if known.plans != plans:
         write_seal(folder, replace(known, plans=plans))
 
 
 def _known_seal(folder: Path) -> Seal:
-    """Return the seal; an empty one if there is none. A damaged seal stays damaged until it is repaired."""
+    """Return the seal, or an empty one if there is none. Raise RunFolderError if it is damaged."""
     return read_seal(folder) or Seal()

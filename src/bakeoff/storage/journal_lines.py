@@ -1,13 +1,12 @@
-"""The lines of a journal: each ends with its number and its checksum, so that damage is noticed.
+"""The lines of a journal. Each ends with its number and checksum, so that damage is noticed.
 
     {"type":"record","v":2,"record":{…},"n":7,"crc":"8a2f01c4"}
 
-`n` counts the lines of the file from 1. `crc` is the CRC-32 of everything before it. An `end` line also holds the
-number of lines before it, and the sum of their checksums modulo 2³². Lines of version 1 have none of this. Checksums
-find accidents: somebody who changes a line on purpose can compute a new checksum, which only a signature shows
-(`bakeoff runs sign`).
+`n` counts the lines of the file from 1. `crc` is the CRC-32 of everything before it. An `end` line
+also has the number of lines before it, and the sum of their checksums modulo 2³². Lines of version
+1 have none of this. Checksums show accidental damage, signatures (`bakeoff runs sign`) any change.
 
-`collect_damage` tells a command which runs had damaged lines, whichever of its readers found them.
+`collect_damage` counts the damaged lines of each run that any part of a command reads.
 """
 
 import os
@@ -34,14 +33,14 @@ _SKIPPED = 1 << 20  # bytes of a line that is too long, read at a time
 
 _CRC = len(b',"crc":"01234567"}\n')
 _DIGITS = len(b'01234567"}\n')
-_MAX_END_LENGTH = 60  # bytes of a line from its number on, or from its totals to its number
+_MAX_END_LENGTH = 60  # bytes from the number on, or from the totals to the number
 _TOTALS = re.compile(rb',"lines":(\d{1,18}),"sum":"([0-9a-f]{8})"\Z')
 _SEALED = b'{"type":"end",'
 
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """A journal line that cannot be read, or lines that are missing or not in their place."""
+    """A journal line that cannot be read, or lines that are missing or misplaced."""
 
     line: int
     reason: str
@@ -50,29 +49,29 @@ class Damage:
 
 @dataclass(slots=True)
 class Totals:
-    """The number of lines of a journal, and the sum of their checksums modulo 2³²."""
+    """The number of lines in a journal, and the sum of their checksums modulo 2³²."""
 
     lines: int = 0
     sum: int = 0
 
     def add(self, crc: int) -> None:
-        """Count one more line with this checksum."""
+        """Count another line with this checksum."""
         self.lines += 1
         self.sum = (self.sum + crc) & 0xFFFFFFFF
 
 
 class LineEnd(NamedTuple):
-    """The number and the checksum at the end of a line."""
+    """The number and checksum at the end of a line."""
 
     number: int
-    begin: int  # where in the line this end begins
-    crc: int  # of the line as it is
-    intact: bool  # the checksum is that of the line
-    before: Totals | None  # of the lines before it, if it is an `end` line
+    begin: int  # where it begins in the line
+    crc: int  # the actual checksum of the line
+    intact: bool  # whether the stored checksum is right
+    before: Totals | None  # of the earlier lines, in an `end` line
 
 
 def seal_line(body: bytes, number: int, totals: Totals) -> bytes:
-    """Return a line from JSON without its closing bracket. Add the line to the totals of the lines before it."""
+    """Make a line from JSON without its closing bracket, and add it to the totals."""
     if body.startswith(_SEALED):
         body += b',"lines":%d,"sum":"%08x"' % (totals.lines, totals.sum)
     body += b',"n":%d' % number
@@ -84,7 +83,7 @@ def seal_line(body: bytes, number: int, totals: Totals) -> bytes:
 def line_end(raw: bytes) -> LineEnd | None:
     """Return the end of a line; None if the line has no checksum."""
     if raw[-_CRC:-_DIGITS] != b',"crc":"' or (begin := raw.rfind(b',"n":', -_MAX_END_LENGTH)) < 0:
-        return None  # called for every line: ten times as fast as one pattern
+        return None  # ten times as fast as one pattern
     try:
         number, crc = int(raw[begin + 5 : -_CRC]), int(raw[-_DIGITS:-3], 16)
     except ValueError:
@@ -97,7 +96,7 @@ def line_end(raw: bytes) -> LineEnd | None:
 
 
 def lines_forwards(file: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
-    """Yield the complete lines of a file with their offsets, None in place of one that is too long."""
+    """Yield the complete lines of a file with their offsets; None for lines that are too long."""
     place = 0
     while raw := file.readline(MAX_LINE_LENGTH):
         length, last = len(raw), raw
@@ -110,9 +109,9 @@ def lines_forwards(file: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
 
 
 def lines_backwards(file: BinaryIO, step: int) -> Iterator[bytes | None]:
-    """Yield the complete lines of a file, the last one first, None in place of one that is too long."""
-    pieces: list[bytes] = []  # of a line whose beginning has not been read yet, the last piece first
-    length = 0  # of these pieces, and of those dropped because there are too many
+    """Yield the complete lines of a file, last first; None for lines that are too long."""
+    pieces: list[bytes] = []  # of an incomplete line, last piece first
+    length = 0  # of these pieces and the dropped ones
     end = file.seek(0, os.SEEK_END)
     torn = True  # until the text after the last newline has been dropped
 
@@ -138,7 +137,7 @@ def lines_backwards(file: BinaryIO, step: int) -> Iterator[bytes | None]:
 
 
 def end_of_lines(descriptor: int) -> int:
-    """Return the offset behind the last complete line of a file."""
+    """Return the offset of the end of a file's last complete line."""
     end = position = os.lseek(descriptor, 0, os.SEEK_END)
     step = 64 * 1024
     while position > 0:
@@ -150,9 +149,9 @@ def end_of_lines(descriptor: int) -> int:
 
 
 def lost_newline(descriptor: int) -> bytes | None:
-    """Return the last line if it is complete but another byte replaces its newline.
+    """Return the last line if it is complete except that another byte replaces its newline.
 
-    A crash cannot cause that: it leaves only the beginning of a line.
+    A crash cannot cause this, because it leaves only the beginning of a line.
     """
     end, size = end_of_lines(descriptor), os.lseek(descriptor, 0, os.SEEK_END)
     if not 0 < size - end <= MAX_LINE_LENGTH:
@@ -163,7 +162,7 @@ def lost_newline(descriptor: int) -> bytes | None:
 
 
 def count_lines(file: BinaryIO) -> tuple[Totals, int]:
-    """Return the totals of the complete lines of a file, and the number of the last line."""
+    """Return the totals of a file's complete lines, and the number of the last line."""
     totals, number = Totals(), 0
     for _, raw in lines_forwards(file):
         found = line_end(raw) if raw is not None else None
@@ -177,16 +176,16 @@ def _crc(raw: bytes | None, found: LineEnd | None) -> int:
 
 
 def sequence_damage(file: BinaryIO, sealed: Totals | None = None) -> Iterator[Damage]:
-    """Yield damage that no single line shows: lines that are missing, doubled, moved or replaced.
+    """Yield damage that no single line shows: missing, doubled, moved or replaced lines.
 
     Args:
-        file: the journal; it is read from its beginning.
-        sealed: the totals that the journal had when it was sealed; more lines may have been appended since.
+        file: the journal, read from the beginning.
+        sealed: the totals in the journal's seal; later lines may follow.
     """
     sealed = sealed or Totals()
     totals, due = Totals(), 1  # `due` is the number that the next line should have
-    clean = True  # until damage is found; sums are then wrong, too
-    numbered = False  # a line had a number
+    clean = True  # until damage is found, since sums are then wrong too
+    numbered = False  # whether a line had a number
     file.seek(0)
     for _, raw in lines_forwards(file):
         found = line_end(raw) if raw is not None else None
@@ -197,7 +196,7 @@ def sequence_damage(file: BinaryIO, sealed: Totals | None = None) -> Iterator[Da
             due, numbered = found.number + 1, True
         else:
             if numbered or found is not None or raw is None:
-                clean = False  # reading the line reports it, unless it looks like one of version 1
+                clean = False  # reported when the line is read, except in version 1
             if found is None and raw is not None and numbered and is_unsealed(raw):
                 reason = "it has no checksum, although lines before it have one"
             due += 1
@@ -214,7 +213,7 @@ def sequence_damage(file: BinaryIO, sealed: Totals | None = None) -> Iterator[Da
 
 
 def _misplaced(found: LineEnd, due: int, sum_before: int | None) -> str | None:
-    """Return the problem with the number or the totals of an intact line; None if there is none."""
+    """Return what is wrong with the number or totals of an intact line, or None."""
     if found.number > due:
         return f"{count_of(found.number - due, 'line is', 'lines are')} missing before it"
     if found.number < due:
@@ -225,7 +224,7 @@ def _misplaced(found: LineEnd, due: int, sum_before: int | None) -> str | None:
 
 
 def is_unsealed(raw: bytes) -> bool:
-    """Return True if a line without a checksum could be of the version whose lines have none."""
+    """Return True if a line without a checksum may be of version 1, which had none."""
     try:
         line = from_json(raw)
     except ValueError:
@@ -237,7 +236,7 @@ _NOTES: ContextVar[dict[str, int] | None] = ContextVar("damage", default=None)
 
 
 def note_damage(run: str, lines: int) -> None:
-    """Note that a reader left out damaged lines of a run. Nothing happens outside `collect_damage`."""
+    """Note that a reader skipped damaged lines of a run. Outside `collect_damage`, do nothing."""
     notes = _NOTES.get()
     if notes is not None and lines:
         notes[run] = lines
@@ -245,7 +244,7 @@ def note_damage(run: str, lines: int) -> None:
 
 @contextmanager
 def collect_damage() -> Iterator[dict[str, int]]:
-    """Collect the number of damaged lines, by run, that readers find inside the block."""
+    """Collect the numbers of damaged lines that readers find during the block, by run."""
     found: dict[str, int] = {}
     token = _NOTES.set(found)
     try:

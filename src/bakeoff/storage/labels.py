@@ -1,8 +1,8 @@
-"""The labels that people gave to trials: append-only JSON lines beside the journal.
+"""Labels that people gave to answers: append-only JSON lines beside the journal.
 
-Every line is on the disk before the next answer is shown. The last line of a labeller about an answer counts, and a
-line without a label withdraws it. Several people may write at the same time. A line that a crash cut off is left out.
-Lines have numbers and checksums like those of the journal; lines of version 1 have none.
+Every line is on disk before the next answer is shown. A labeller's last line about an answer
+counts; a line without a label withdraws the label. Several people can write at once. Incomplete
+lines, left by a crash, are ignored. Lines have numbers and checksums, as in the journal.
 """
 
 import os
@@ -25,7 +25,7 @@ MAX_NOTE_LENGTH = 10_000
 
 
 class Label(FrozenModel):
-    """One line of the file. It names the subject, which the labeller does not see."""
+    """One line of the file. It names the subject, which labellers do not see."""
 
     v: Literal[1, 2] = 2
     time: float
@@ -37,26 +37,26 @@ class Label(FrozenModel):
     attempt_key: str
     answer: str  # the fingerprint of the answer that was shown
     judged: float = Field(ge=0, le=1)  # the judge's score when the label was given
-    stratum: int  # of the judge's score, within the subject
-    size: int = Field(ge=1)  # the trials in that stratum
-    label: Choice | None  # None takes an earlier label back
+    stratum: int  # the stratum of the judge's score, within the subject
+    size: int = Field(ge=1)  # number of trials in that stratum
+    label: Choice | None  # None withdraws an earlier label
     note: CleanText = Field(default="", max_length=MAX_NOTE_LENGTH)
 
     @property
     def trial(self) -> tuple[str, str, str]:
-        """Return the judge, the attempt and the answer that the label is about."""
+        """Return the judge, attempt and answer that the label is about."""
         return self.scorer, self.attempt_key, self.answer
 
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """The labels of a run that count."""
+    """The valid labels of a run."""
 
     by_labeller: dict[str, dict[tuple[str, str, str], Label]]
     damaged: int = 0  # lines that cannot be read
 
     def of_scorer(self, scorer: str) -> dict[tuple[str, str], dict[str, Label]]:
-        """Return the labels for a judge by attempt and answer, each by labeller. Skipped answers have no label."""
+        """Return the labels for a judge, by attempt and answer and then by labeller."""
         found: dict[tuple[str, str], dict[str, Label]] = {}
         for labeller, labels in self.by_labeller.items():
             for (name, attempt, answer), label in labels.items():
@@ -65,23 +65,23 @@ class Labels:
         return found
 
     def skipped(self, scorer: str) -> set[tuple[str, str]]:
-        """Return the attempts and answers that people skipped and nobody labelled for a judge."""
+        """Return the attempts and answers that people skipped and nobody labelled."""
         every = {trial[1:] for labels in self.by_labeller.values() for trial in labels if trial[0] == scorer}
         return every - self.of_scorer(scorer).keys()
 
     @property
     def scorers(self) -> set[str]:
-        """Return the judges that have labels."""
+        """Return the judges for which there are labels."""
         return {name for labels in self.by_labeller.values() for name, _, _ in labels}
 
 
 def answer_digest(output: JsonValue, files: Mapping[str, str]) -> str:
-    """Return the fingerprint of an answer: a label holds only for the answer that was shown."""
+    """Return a fingerprint of an answer, since a label is valid only for the shown answer."""
     return fingerprint(output, dict(files))[:16]
 
 
 def read_labels(path: Path) -> Labels:
-    """Read the labels of a run; there are none if the file does not exist."""
+    """Read the labels of a run. Without a file, there are none."""
     by_labeller: dict[str, dict[tuple[str, str, str], Label]] = {}
     if not path.exists():
         return Labels({})
@@ -100,17 +100,17 @@ def read_labels(path: Path) -> Labels:
 
 
 def append_missing(path: Path, other: bytes) -> None:
-    """Append the labels of another copy of the file, except those that this one has too, or has in a later version."""
+    """Append the labels of another copy of the file, unless this one has them or newer ones."""
     here = _labels_in(read_file(path) if path.exists() else b"")
     newest = {(label.labeller, label.trial): label.time for label in here if label is not None}
     last = {(label.labeller, label.trial): label for label in _labels_in(other) if label is not None}
-    for key, label in last.items():  # also one that takes a label back
+    for key, label in last.items():  # even if it withdraws a label
         if label.time > newest.get(key, float("-inf")):
             append_label(path, label)
 
 
 def _labels_in(raw: bytes) -> Iterator[Label | None]:
-    """Yield the label of each line; None for a damaged one. Text after the last newline was cut off by a crash."""
+    """Yield the label of each line; None if it is damaged. Ignore an incomplete last line."""
     for line in raw.split(b"\n")[:-1]:
         end = line_end(line + b"\n")
         label = None
@@ -121,7 +121,7 @@ def _labels_in(raw: bytes) -> Iterator[Label | None]:
 
 
 def append_label(path: Path, label: Label) -> None:
-    """Write a label durably, after removing a line that a crash cut off."""
+    """Write a label durably, after removing an incomplete last line."""
     with os_errors_explained(path, "written", hint="the label was not kept"):
         descriptor = open_to_append(path)
         try:
@@ -134,7 +134,7 @@ def append_label(path: Path, label: Label) -> None:
                 write_all(descriptor, seal_line(label.model_dump_json().encode()[:-1], number, Totals()))
                 os.fsync(descriptor)
             except OSError:
-                os.ftruncate(descriptor, start)  # a label is written completely or not at all
+                os.ftruncate(descriptor, start)  # write a label completely or not at all
                 raise
         finally:
             os.close(descriptor)

@@ -1,7 +1,7 @@
 """Read and write objects in the buckets of S3, Google Cloud Storage and Azure, through fsspec.
 
-Every problem of a store is a `StoreError` with one sentence: its libraries raise dozens of classes. Keys are relative
-to the address of the store.
+Every problem is a `StoreError` with one sentence, since the libraries raise dozens of classes. Keys
+are relative to the address of the store.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,18 +13,18 @@ from typing import Any
 
 from bakeoff.errors import RunFolderError, UsageError
 
-SCHEMES = {"s3": "s3", "gs": "gs", "gcs": "gs", "az": "az", "abfs": "az"}  # with the extra that each needs
+SCHEMES = {"s3": "s3", "gs": "gs", "gcs": "gs", "az": "az", "abfs": "az"}  # scheme -> extra to install
 _LIBRARIES = {"s3": "s3fs", "gs": "gcsfs", "az": "adlfs"}
 _ERRORS: Mapping[str, tuple[str, ...]] = {
     "s3": ("botocore.exceptions:BotoCoreError", "botocore.exceptions:ClientError"),
     "gs": ("gcsfs.retry:HttpError", "google.auth.exceptions:GoogleAuthError", "aiohttp:ClientError"),
     "az": ("azure.core.exceptions:AzureError", "aiohttp:ClientError"),
 }
-# How often and how long to try, where the library can be told. A run goes on meanwhile.
+# Retries and timeouts, if the library has such settings. The run does not wait.
 _SETTINGS: Mapping[str, dict[str, Any]] = {
     "s3": {
         "config_kwargs": {"connect_timeout": 10, "read_timeout": 60, "retries": {"max_attempts": 2}},
-        "max_concurrency": 1,  # of the parts of one object: with more, s3fs asks for the size before each read
+        "max_concurrency": 1,  # with more, s3fs requests the size before each read
     },
     "gs": {},
     "az": {},
@@ -32,12 +32,12 @@ _SETTINGS: Mapping[str, dict[str, Any]] = {
 
 
 class StoreError(RunFolderError):
-    """An object store refused something, or cannot be reached."""
+    """An object store refused a request or cannot be reached."""
 
 
 @dataclass(frozen=True)
 class ObjectStore:
-    """The objects below one address."""
+    """The objects under one address."""
 
     address: str
 
@@ -47,7 +47,7 @@ class ObjectStore:
 
     @cached_property
     def _files(self) -> Any:
-        """Return the file system of fsspec. Raise UsageError if its library is not installed."""
+        """Return fsspec's file system. Raise UsageError if its library is not installed."""
         library = _LIBRARIES[self._extra]
         try:
             import_module(library)
@@ -62,7 +62,7 @@ class ObjectStore:
 
     @cached_property
     def _known_errors(self) -> tuple[type[Exception], ...]:
-        found: list[type[Exception]] = [OSError, ValueError]  # such as for an endpoint that is not an address
+        found: list[type[Exception]] = [OSError, ValueError]  # as for a malformed endpoint
         for name in _ERRORS[self._extra]:
             module, _, attribute = name.partition(":")
             found.append(getattr(import_module(module), attribute))
@@ -81,7 +81,7 @@ class ObjectStore:
             ) from error
 
     def read(self, key: str) -> bytes | None:
-        """Return the content of an object, or None if there is none."""
+        """Return the content of an object, or None if it does not exist."""
         with self._sentences():
             try:
                 return bytes(self._files.cat_file(self._path(key)))
@@ -89,7 +89,7 @@ class ObjectStore:
                 return None
 
     def read_some(self, keys: list[str]) -> dict[str, bytes]:
-        """Return the contents of several objects, which are read at the same time."""
+        """Return the contents of several objects, read in parallel."""
         with self._sentences():
             found = self._files.cat([self._path(key) for key in keys])
         if not isinstance(found, dict):
@@ -102,15 +102,12 @@ class ObjectStore:
             self._files.pipe_file(self._path(key), data)
 
     def write_some(self, contents: Mapping[str, bytes]) -> None:
-        """Write several objects at the same time."""
+        """Write several objects in parallel."""
         with self._sentences():
             self._files.pipe({self._path(key): data for key, data in contents.items()})
 
     def create(self, key: str, data: bytes) -> bool:
-        """Write an object. Return False if one of that name exists already.
-
-        Of two simultaneous writers, one succeeds.
-        """
+        """Create an object. Return False if it exists. Of simultaneous writers, one succeeds."""
         with self._sentences():
             try:
                 self._files.pipe_file(self._path(key), data, mode="create")
@@ -123,7 +120,7 @@ class ObjectStore:
         return True
 
     def sizes(self, prefix: str) -> dict[str, int]:
-        """Return the keys of all objects in a folder and below, and their sizes."""
+        """Return the keys and sizes of all objects in a folder and its subfolders."""
         root = f"{self._path(prefix)}/"
         with self._sentences():
             try:
@@ -133,7 +130,7 @@ class ObjectStore:
         return {f"{prefix}/{name.removeprefix(root)}": int(facts["size"] or 0) for name, facts in found.items()}
 
     def folders(self, prefix: str) -> list[str]:
-        """Return the names of the folders directly in a folder."""
+        """Return the names of the direct subfolders of a folder."""
         root = f"{self._path(prefix)}/"
         with self._sentences():
             try:

@@ -1,7 +1,7 @@
-"""Remember, outside of run folders, which runs this user started, so that a run of someone else is not run unasked.
+"""Remember which runs this user started, so that others' runs do not execute without consent.
 
-Each run has one small file in the user's state folder, named by the path of its run folder. It holds a digest of the
-plan and the folder in which the run was started: a plan names modules and programs, and those depend on that folder.
+Each run has a small file in the user's state folder, named by the path of its run folder. It holds
+a digest of the plan and the start folder, because a plan's modules and programs depend on it.
 """
 
 import hashlib
@@ -18,16 +18,16 @@ _PRIVATE_FOLDER = 0o700
 
 
 def state_folder() -> Path:
-    """Return `bakeoff` in the user's state folder. Raise RuntimeError for a user without a home folder."""
+    """Return `bakeoff` in the user's state folder. Raise RuntimeError without a home folder."""
     base = Path(os.environ.get("XDG_STATE_HOME", ""))
     # The XDG specification says that relative paths are ignored.
     return (base if base.is_absolute() else Path.home() / ".local" / "state") / "bakeoff"
 
 
 def remember(run: Path, plan: bytes, *, instead_of: bytes | None = None) -> None:
-    """Note that this user starts a run with this plan. Where that is not possible, `why_unknown` says so later.
+    """Note that this user starts a run with this plan. If that fails, `why_unknown` reports it.
 
-    `instead_of` is the plan that this one is about to replace. It stays known, if it was.
+    `instead_of` is the plan that this one replaces. If that plan was known, it stays known.
     """
     with suppress(OSError, RuntimeError):
         facts, marker = _facts(run, plan), _marker(run)
@@ -36,13 +36,13 @@ def remember(run: Path, plan: bytes, *, instead_of: bytes | None = None) -> None
         marker.parent.mkdir(mode=_PRIVATE_FOLDER, parents=True, exist_ok=True)
         write_atomically(marker, json.dumps(facts).encode())
         markers = list(marker.parent.iterdir())
-        if len(markers) > MAX_KEPT:  # the user is asked again about a run whose marker is gone
+        if len(markers) > MAX_KEPT:  # without its marker, the user is asked again about a run
             for old in sorted(markers, key=lambda each: each.stat().st_mtime)[:-MAX_KEPT]:
                 old.unlink()
 
 
 def why_unknown(run: Path, plan: bytes) -> str | None:
-    """Return the reason why this user is not known to have started a run with this plan here; None if they are."""
+    """Return why it is unknown that this user started the run with this plan here, or None."""
     try:
         noted = _read(_marker(run))
     except (OSError, RuntimeError, ValueError):
@@ -65,7 +65,7 @@ def _marker(run: Path) -> Path:
 
 
 def _read(marker: Path) -> dict[str, object]:
-    """Return a marker. Raise OSError or ValueError for one that others could have written."""
+    """Return a marker. Raise OSError or ValueError if others could have written it."""
     descriptor = os.open(marker, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:
         found = os.fstat(descriptor)

@@ -1,7 +1,7 @@
-"""Keep pictures of answers in a run folder: for each answer a picture, or the reason why there is none.
+"""Keep pictures of answers in a run folder, or the reasons why there are none.
 
-Pictures are added after grading and belong to no record. Run folders are passed on, so everything is checked again when
-it is read.
+Pictures are added after grading and are not part of records. Since run folders are shared,
+everything is checked again on reading.
 """
 
 import struct
@@ -22,11 +22,11 @@ _FILTERS = 5
 
 
 class BadPictureError(ValueError):
-    """Raised for data that is not a PNG of the kind that browsers write, or that is too large."""
+    """Raised for data that is too large, or not a PNG as browsers write it."""
 
 
 def encode_again(data: bytes, *, width: int, height: int) -> bytes:
-    """Decode a PNG and encode its pixels again, without any other part of the data.
+    """Decode a PNG and encode its pixels again, without any other data.
 
     Raise `BadPictureError` for other formats, and for pictures larger than `width` × `height`.
     """
@@ -36,10 +36,10 @@ def encode_again(data: bytes, *, width: int, height: int) -> bytes:
         raise BadPictureError("it is not a plain PNG with 8 bits for each colour")
     if not (0 < wide <= width and 0 < high <= height):
         raise BadPictureError(f"it has {wide} × {high} pixels; at most {width} × {height} are allowed")
-    line = 1 + wide * _CHANNELS[colour]  # each begins with the number of its filter
+    line = 1 + wide * _CHANNELS[colour]  # each line begins with a filter number
     unpacking = zlib.decompressobj()
     try:
-        rows = unpacking.decompress(packed, line * high + 1)  # never more
+        rows = unpacking.decompress(packed, line * high + 1)  # limits memory
     except zlib.error as error:
         raise BadPictureError(f"its pixels cannot be read: {error}") from error
     if len(rows) != line * high or not unpacking.eof:
@@ -52,7 +52,7 @@ def encode_again(data: bytes, *, width: int, height: int) -> bytes:
 
 
 def _parts(data: bytes) -> tuple[bytes, bytes]:
-    """Return the header and the packed pixels."""
+    """Return the header and the compressed pixels."""
     if not data.startswith(_SIGNATURE):
         raise BadPictureError("it is not a PNG")
     header, packed, at = b"", [], len(_SIGNATURE)
@@ -96,11 +96,11 @@ class Pictures:
 
     @classmethod
     def of(cls, run: RunFolder) -> "Pictures":
-        """Return the pictures of a run, which may have none yet."""
+        """Return the pictures of a run, if any."""
         return cls(run.pictures)
 
     def write(self, key: str, picture: Picture) -> None:
-        """Keep a picture, or the reason why there is none. A picture replaces a reason."""
+        """Store a picture, or the reason why there is none. A picture replaces a reason."""
         if picture.problem:
             write_atomically(self._path(key, "txt"), picture.problem[:_MAX_LENGTH].encode(errors="replace"))
         else:
@@ -108,7 +108,7 @@ class Pictures:
             self._path(key, "txt").unlink(missing_ok=True)
 
     def has(self, key: str) -> bool:
-        """Return True if there is a picture or a reason why there is none."""
+        """Return True if there is a picture, or a reason for its absence."""
         return self.shows(key) or self._path(key, "txt").exists()
 
     def shows(self, key: str) -> bool:
@@ -116,7 +116,7 @@ class Pictures:
         return self._path(key, "png").exists()
 
     def read(self, key: str) -> Picture | None:
-        """Return the picture of an answer or the reason why there is none; None if nobody tried to take one."""
+        """Return an answer's picture, or the reason for its absence; None if neither exists."""
         if (text := _start_of(self._path(key, "txt"), 4 * _MAX_LENGTH)) is not None:
             return Picture(problem=text.decode(errors="replace")[:_MAX_LENGTH])
         if (data := _start_of(self._path(key, "png"), MAX_BYTES + 1)) is None:
@@ -131,7 +131,7 @@ class Pictures:
 
 
 def picture_key(case: Case, answer: str) -> str:
-    """Return the key of an answer's picture. The same answer to the same case has one picture."""
+    """Return the key of an answer's picture. Equal answers to a case share a picture."""
     return fingerprint(_FORMAT, case.score_digest, case.picture, answer)
 
 

@@ -1,4 +1,4 @@
-"""Keep secrets out of what this process prints. The command line loads this, so it imports nothing heavy."""
+"""Keep secrets out of printed output. The command line loads this module, so it imports little."""
 
 import io
 import sys
@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from bakeoff.storage.redaction import Redactor
 
-_MAX_HELD = 65_536  # characters of a line that are kept until its end is known
+_MAX_HELD = 65_536  # characters of an incomplete line to buffer
 
 
 class PrintedSecrets:
-    """The secrets that must not be printed: those of the environment, and those that are added later."""
+    """Secrets that must not be printed: those of the environment, and later additions."""
 
     def __init__(self) -> None:
         self._learnt: dict[str, str] = {}
@@ -24,7 +24,7 @@ class PrintedSecrets:
         self.__dict__.pop("_redactor", None)
 
     def redact(self, text: str) -> str:
-        """Return the text without secrets, and without parts of a secret at its ends: the text may have been cut."""
+        """Return the text without secrets. At both ends, also remove parts of a secret."""
         return self._redactor.text(text, cut=True)
 
     @cached_property
@@ -35,9 +35,9 @@ class PrintedSecrets:
 
 
 class RedactedStream(io.TextIOWrapper):
-    """A stream that redacts what is written to it, line by line: a secret may come in several pieces.
+    """A stream that redacts text line by line, because a secret may arrive in several pieces.
 
-    Like any line-buffered stream, it writes an incomplete line when it is flushed.
+    Like any line-buffered stream, it writes incomplete lines when flushed.
     """
 
     def __init__(self, stream: io.TextIOWrapper, secrets: PrintedSecrets) -> None:
@@ -48,9 +48,9 @@ class RedactedStream(io.TextIOWrapper):
         self._size = 0
 
     def write(self, text: str) -> int:
-        """Write complete lines, and buffer the rest."""
+        """Write complete lines and buffer the rest."""
         if not isinstance(text, str):
-            raise TypeError(f"write() argument must be str, not {type(text).__name__}")  # callers try it with bytes
+            raise TypeError(f"write() argument must be str, not {type(text).__name__}")  # some callers try bytes first
         self._held.append(text)
         self._size += len(text)
         if "\r" in text or self._size > _MAX_HELD:
@@ -75,15 +75,15 @@ class RedactedStream(io.TextIOWrapper):
 
 
 def printed_secrets() -> PrintedSecrets:
-    """Return the secrets that stdout and stderr redact; a new object if the streams are not redacted."""
+    """Return the secrets that stdout and stderr redact, or a new object if they do not."""
     found = (stream.secrets for stream in (sys.stdout, sys.stderr) if isinstance(stream, RedactedStream))
     return next(found, None) or PrintedSecrets()
 
 
 def redact_streams() -> None:
-    """Redact what is printed to stdout and stderr from now on."""
+    """Redact everything printed to stdout and stderr from now on."""
     secrets = printed_secrets()
-    # A program that was started without a stream has None in its place, whatever its type says.
+    # A program that was started without a stream has None there, despite the declared type.
     if type(sys.stdout) is io.TextIOWrapper:
         sys.stdout = RedactedStream(sys.stdout, secrets)
     if type(sys.stderr) is io.TextIOWrapper:

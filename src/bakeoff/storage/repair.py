@@ -1,4 +1,4 @@
-"""Repair a journal: keep intact lines in their order, move the rest to a file beside it, and seal the result."""
+"""Repair a journal: keep intact lines in order, move the others to a file, seal the result."""
 
 import os
 import re
@@ -37,7 +37,7 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Aside:
-    """A line that was put aside, and the trial that it seems to be about."""
+    """A line that was put aside, with the trial that it seems to belong to."""
 
     line: int
     reason: str
@@ -46,29 +46,29 @@ class Aside:
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """The result of a repair: lines that were put aside, and how many are missing."""
+    """The result of a repair: lines that were put aside, and the number of missing ones."""
 
     kept: int
-    missing: int  # lines that are nowhere
+    missing: int  # number of lost lines
     aside: tuple[Aside, ...]
-    plan_accepted: bool  # the plan is not the one that the run wrote
+    plan_accepted: bool  # a plan that differs from the sealed one was accepted
     changed: bool
 
 
 class _KeptRecords(NamedTuple):
-    number: int  # by which lines are sorted
+    number: int  # lines are sorted by it
     place: int
-    line: bytes | None  # the line itself, if the file does not hold it as it should be
+    line: bytes | None  # the corrected line, if the file's is not right
 
 
 @dataclass(slots=True)
 class _Lines:
-    """The lines of a journal, divided into kept and damaged ones."""
+    """The lines of a journal, divided into intact and damaged ones."""
 
     kept: dict[int, _KeptRecords] = field(default_factory=dict)  # by number
     aside: list[Aside] = field(default_factory=list)
-    places: list[tuple[int, int]] = field(default_factory=list)  # begin and end of each part that is put aside
-    slots: int = 0  # numbers that some line has, or had before it was damaged
+    places: list[tuple[int, int]] = field(default_factory=list)  # start and end of each part to put aside
+    slots: int = 0  # how many numbers are or were used by lines
     in_order: bool = True
 
     def put_aside(self, line: int, reason: str, raw: bytes | None, place: tuple[int, int]) -> None:
@@ -80,8 +80,8 @@ class _Lines:
 def repair_run(folder: RunFolder) -> Repair:
     """Repair the journal and the seal of a run, so that it can be read and resumed. No data is deleted.
 
-    Lines that cannot be read are moved to a file beside the journal. An intact run is not changed. Raises
-    `RunFolderError` if the file itself cannot be read, for example for lack of permission.
+    Unreadable lines are moved to a file beside the journal. An intact run is not changed. Raise
+    `RunFolderError` if the journal cannot be read, for example without permission.
     """
     plan, accepted = folder.plan_as_it_is()
     folder.check_version()
@@ -124,7 +124,7 @@ def _sorted_out(journal: BinaryIO, blobs: Blobs) -> _Lines:
 
 
 def _take_last(journal: BinaryIO, found: _Lines, number: int) -> None:
-    """Keep a last line that only lost its newline. Put an incomplete one aside without counting it as damage."""
+    """Keep a last line that lost only its newline. Put an incomplete one aside, not as damage."""
     begin, size = end_of_lines(journal.fileno()), os.fstat(journal.fileno()).st_size
     line = lost_newline(journal.fileno())
     end = line_end(line) if line is not None else None
@@ -140,7 +140,7 @@ def _take_last(journal: BinaryIO, found: _Lines, number: int) -> None:
 
 
 def _trial(raw: bytes | None) -> str | None:
-    """Return the trial that a damaged line seems to be about."""
+    """Return the trial that a damaged line seems to belong to, or None."""
     found = _TRIAL.search(raw) if raw is not None else None
     if found is None:
         return None
@@ -152,10 +152,10 @@ def _trial(raw: bytes | None) -> str | None:
 
 
 def _put_aside(path: Path, file: BinaryIO, places: list[tuple[int, int]]) -> None:
-    """Append parts of the journal to a file, durably and in small pieces."""
+    """Append parts of the journal to a file, durably and in small steps."""
     if not places:
         return
-    if path.is_symlink():  # the maker of the run folder could choose a file to append to
+    if path.is_symlink():  # a link could lead to any file
         raise RunFolderError(f"{path} is a link, which is not followed: rename it, and repeat the command")
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK, PRIVATE)
     with os.fdopen(descriptor, "ab") as into:
@@ -170,7 +170,7 @@ def _put_aside(path: Path, file: BinaryIO, places: list[tuple[int, int]]) -> Non
 
 
 def _rewrite(path: Path, file: BinaryIO, lines: _Lines, missing: int) -> Totals:
-    """Write the kept lines in the order of their numbers, with new numbers, and replace the journal by them."""
+    """Replace the journal by the kept lines, sorted by number and renumbered."""
     totals = Totals()
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".new-")
     try:
@@ -207,17 +207,17 @@ class RunDamage:
     without_checksum: int = 0
     ended: bool = False
     damaged: list[Damage] = field(default_factory=list)
-    labels: int = 0  # damaged lines
-    plan: str | None = None  # what is wrong with it
+    labels: int = 0  # damaged lines of labels
+    plan: str | None = None  # what is wrong with the plan
 
     @property
     def any(self) -> bool:
-        """Return True if any part of the run is damaged."""
+        """Return True if any file of the run is damaged."""
         return bool(self.damaged or self.labels or self.plan)
 
 
 def find_damage(folder: RunFolder) -> RunDamage:
-    """Read all files of a run, and return the damage in them."""
+    """Read all files of a run, and return what is damaged."""
     found = RunDamage(folder)
     try:
         folder.read_plan()

@@ -1,4 +1,4 @@
-"""Run folders: `results/runs/<UTC stamp>-<slug>/` with the plan, journal, blobs, artefacts and logs of one run."""
+"""A run's folder, `results/runs/<UTC stamp>-<slug>/`: plan, journal, blobs, artefacts, logs."""
 
 import json
 import os
@@ -71,14 +71,14 @@ _PROJECT_ENDS = (".git", "pyproject.toml", "pytest.ini", "tox.ini", "setup.cfg")
 
 
 def folders_of_runs(results: Path) -> Iterator[Path]:
-    """Yield the folders that hold the runs of a folder of results. The first is the one for new runs."""
+    """Yield the folders that can hold runs. New runs go into the first."""
     yield results / "runs"
     if results.name == RESULTS:
         yield results.parent / OLDER / "runs"
 
 
 def nearest_results(results: Path = Path(RESULTS)) -> Path:
-    """Return the folder if it holds runs, or else the nearest folder above that does, within the project."""
+    """Return this folder if it holds runs, or else the nearest parent in the project that does."""
     here = Path.cwd()
     above = [here, *here.parents]
     ends = [place for place, folder in enumerate(above) if any((folder / name).exists() for name in _PROJECT_ENDS)]
@@ -94,9 +94,9 @@ MAX_TRIALS = 10**9
 """The largest plan whose records can be read: reading needs one bit of memory per trial."""
 MAX_PLAN_SIZE = 256 << 20
 _PLAN_TRIES = 3
-_SEGMENTS = "segments"  # a folder in which older versions kept the first lines of long journals
+_SEGMENTS = "segments"  # older versions kept parts of long journals there
 _STAMP_LENGTH = len("2026-11-16T09-30-00")
-_KEPT_BYTES = 1 << 24  # of journal and blobs; those of a larger finished run are read again each time
+_KEPT_BYTES = 1 << 24  # larger finished runs are read again each time
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class RunFolder:
 
     @property
     def label(self) -> str:
-        """Return the name for texts, with bytes that are not UTF-8 escaped."""
+        """Return the name for messages, with bytes that are not UTF-8 escaped."""
         return self.path.name.encode(errors="backslashreplace").decode()
 
     @property
@@ -128,22 +128,22 @@ class RunFolder:
 
     @property
     def signature_file(self) -> Path:
-        """Return the file of `bakeoff runs sign`; it exists only if the run was signed."""
+        """Return the file of `bakeoff runs sign`. It exists only if the run was signed."""
         return self.path / "signature.json"
 
     @property
     def labels_file(self) -> Path:
-        """Return the file of `bakeoff label`; it exists only if someone labelled the run."""
+        """Return the file of `bakeoff label`. It exists only if the run was labelled."""
         return self.path / "labels.jsonl"
 
     @property
     def pictures(self) -> Path:
-        """Return the folder of pictures; it exists only if some were taken."""
+        """Return the folder of pictures. It exists only if pictures were taken."""
         return self.path / "pictures"
 
     @property
     def started(self) -> bool:
-        """Return True if there is a journal. Raise RunFolderError for a pipe, whose reading never ends."""
+        """Return True if there is a journal. Raise RunFolderError if it is not a regular file."""
         if self.journal_file.is_file():
             return True
         if self.journal_file.exists():
@@ -151,7 +151,7 @@ class RunFolder:
         return False
 
     def check_version(self) -> None:
-        """Raise RunFolderError for a journal that an older version divided into several files."""
+        """Raise RunFolderError if an older version has split the journal into several files."""
         if os.path.lexists(self.path / _SEGMENTS):
             raise RunFolderError(
                 f"run {self.label} cannot be read: an older version divided its journal ({self.path / _SEGMENTS}); "
@@ -159,14 +159,14 @@ class RunFolder:
             )
 
     def size(self) -> int:
-        """Return the size of the journal and its blobs, in bytes."""
+        """Return the size of journal and blobs in bytes."""
         files = (self.journal_file, *(self.path / "blobs").rglob("*"))
         return sum(file.stat().st_size for file in files if file.is_file())
 
     def write_plan(self, plan: Plan, redactor: Redactor, *, made_here: bool = True) -> None:
-        """Write the plan without secrets, and seal it. The seal fits the plan whenever this process is killed.
+        """Write the plan without secrets, and seal it. The seal always matches, even after a kill.
 
-        `made_here` lets this user run it again without being asked.
+        With `made_here`, this user can run it again without being asked.
         """
         data = plan.model_dump_json(exclude_defaults=True, indent=1).encode()
         if redactor.finds(data):
@@ -179,7 +179,7 @@ class RunFolder:
         with suppress(OSError):
             before = read_file(self.plan_file, MAX_PLAN_SIZE)
         if made_here:
-            remember(self.path, data, instead_of=before)  # first: a run that is killed now was started by us
+            remember(self.path, data, instead_of=before)  # first of all, in case the run is killed
         now = plan_digest(data)
         with os_errors_explained(self.plan_file, "written"):
             if before == data and (seal := read_seal(self.path)) is not None and seal.plans == (now,):
@@ -189,12 +189,12 @@ class RunFolder:
             seal_plans(self.path, now)
 
     def read_plan(self) -> Plan:
-        """Return the plan. Raise RunFolderError if there is none, it cannot be read, or it is not the one sealed."""
+        """Return the plan. Raise RunFolderError if it is missing, unreadable or not as sealed."""
         return self.parse_plan(self.read_plan_bytes())
 
     def read_plan_bytes(self) -> bytes:
-        """Return the content of the plan's file. Raise RunFolderError if it is not the one sealed."""
-        for _ in range(_PLAN_TRIES):  # a process may be replacing plan and seal
+        """Return the plan's file content. Raise RunFolderError if it is not as sealed."""
+        for _ in range(_PLAN_TRIES):  # a process may just be replacing plan and seal
             seal = intact_seal(self.path)
             if not self.plan_file.exists():
                 raise RunFolderError(f"{self.path} is not a run folder: it has no {self.plan_file.name}")
@@ -208,7 +208,7 @@ class RunFolder:
         )
 
     def parse_plan(self, data: bytes) -> Plan:
-        """Return the plan that the content of its file describes."""
+        """Parse the plan from its file content."""
         self.check_version()
         try:
             return in_current_form(Plan.model_validate_json(data))
@@ -218,7 +218,7 @@ class RunFolder:
             raise RunFolderError(f"{self.plan_file} cannot be read: an older version wrote no such settings") from error
 
     def plan_as_it_is(self) -> tuple[str, bool]:
-        """Return the digest of the plan, and True if it is not the sealed one.
+        """Return the digest of the plan, and True if it differs from the sealed one.
 
         Raise RunFolderError if it is not a plan.
         """
@@ -232,12 +232,12 @@ class RunFolder:
         return digest, seal is not None and bool(seal.plans) and digest not in seal.plans
 
     def sealed_lines(self) -> int:
-        """Return the number of lines that the journal had when it was sealed; 0 if it is unknown."""
+        """Return how many lines the journal had when sealed; 0 if unknown."""
         seal = intact_seal(self.path)
         return seal.journal.lines if seal is not None else 0
 
     def outer_damage(self) -> Iterator[Damage]:
-        """Yield damage around the journal: a seal that is damaged or gone, or a journal that is gone."""
+        """Yield damage around the journal: a damaged or missing seal, or a missing journal."""
         try:
             seal = read_seal(self.path)
         except RunFolderError as error:
@@ -246,13 +246,13 @@ class RunFolder:
         if seal is None and self.started:
             with open_file(self.journal_file) as journal:
                 _, first = next(lines_forwards(journal), (0, None))
-            if first is not None and line_end(first) is not None:  # a seal is written before such a journal
+            if first is not None and line_end(first) is not None:  # such a journal must have a seal
                 yield Damage(0, "the seal is gone: `bakeoff runs check --repair` makes a new one of what is there")
         elif seal is not None and seal.journal.lines and not self.started:
             yield Damage(0, f"the journal is gone: it had {count_of(seal.journal.lines, 'line')} when it was sealed")
 
     def entries(self) -> Iterator[Entry]:
-        """Yield the entries of the journal, none if the run never started, and then the damage around it."""
+        """Yield the entries of the journal, if the run ever started, then damage around it."""
         return (entry for _, entry in self.entries_with_places())
 
     def entries_with_places(self) -> Iterator[tuple[int, Entry]]:
@@ -262,16 +262,16 @@ class RunFolder:
         yield from ((0, damage) for damage in self.outer_damage())
 
     def newest_first(self) -> Iterator[Entry]:
-        """Yield the entries of the journal from the last to the first, and then the damage around it."""
+        """Yield the entries of the journal from last to first, then damage around it."""
         if self.started:
             yield from read_journal_backwards(self.journal_file)
         yield from self.outer_damage()
 
     def latest_records(self, plan: Plan, damaged: list[Damage] | None = None) -> Iterator[Record]:
-        """Yield the record that counts for each finished trial of the plan, newest first.
+        """Yield the valid record of each finished trial of the plan, newest first.
 
-        Trials that the plan's current scorers have not scored are left out, so that scores of different scorers are
-        never mixed. Lines that cannot be read are added to `damaged`.
+        Trials without scores of the plan's current scorers are left out, so that scores of
+        different scorers are never mixed. Unreadable lines are added to `damaged`.
         """
         if plan.size > MAX_TRIALS:
             raise RunFolderError(f"{self.plan_file} has {plan.size:,} trials: at most {MAX_TRIALS:,} can be read")
@@ -290,7 +290,7 @@ class RunFolder:
         note_damage(self.label, lines)
 
     def latest_record(self, trial: Trial) -> Record | None:
-        """Return the record that counts for a trial, as `latest_records` does, but read little of a long journal."""
+        """Return a trial's valid record, as in `latest_records`, but read little of the journal."""
         if not self.started:
             return None
         name = trial.case.id, trial.subject.name, trial.round
@@ -300,16 +300,16 @@ class RunFolder:
         return None
 
     def spent(self) -> Usage:
-        """Return all that the run has spent, including trials that were killed before they were recorded."""
+        """Return all spending of the run, including killed trials without a record."""
         return next((entry.total for entry in self.newest_first() if isinstance(entry, SpentTokens)), NO_USAGE)
 
     def beginning(self) -> Mapping[str, Any]:
-        """Return the facts that the first process wrote when it started the run."""
+        """Return the facts that the run's first process wrote at the start."""
         first = next(self.entries(), None)
         return first.facts if isinstance(first, JournalMark) else {}
 
     def count_checksums(self) -> tuple[int, int]:
-        """Return the number of lines of the journal, and how many of them an older bakeoff wrote without a checksum."""
+        """Return the number of lines in the journal, and how many have no checksum."""
         if not self.started:
             return 0, 0
         lines = old = 0
@@ -332,28 +332,28 @@ class RunFolder:
             return False
         while True:
             with (
-                suppress(NoLocks),  # nothing can be written there either
+                suppress(NoLocks),  # without locks, nothing can be written either
                 os_errors_explained(self.journal_file, "read"),
                 open_file(self.journal_file) as file,
             ):
                 free = lock_file(file.fileno(), self.journal_file, shared=True)
                 if free and not os.path.samestat(os.fstat(file.fileno()), self.journal_file.stat()):
-                    continue  # a repair has replaced it just now
+                    continue  # a repair has just replaced it
                 return not free
             return False
 
     def delete(self) -> None:
-        """Delete the folder, unless a process is writing it or it holds no plan."""
+        """Delete the folder, unless a process is writing it or it has no plan."""
         if self.is_being_written():
             raise RunFolderError(f"run {self.name} is being written: stop it before you delete it")
-        self.plan_as_it_is()  # a folder without a plan is not a run of ours
+        self.plan_as_it_is()  # a folder without a plan is not a run
         with os_errors_explained(self.path, "deleted"):
             shutil.rmtree(self.path)
 
 
 @dataclass(frozen=True)
 class FinishedRunFolder(RunFolder):
-    """A run that is no longer written. The journal of a small run is read only once, and kept in memory."""
+    """A finished run. The journal of a small run is read only once and kept in memory."""
 
     @cached_property
     def _kept(self) -> tuple[Entry, ...] | None:
@@ -364,10 +364,10 @@ class FinishedRunFolder(RunFolder):
 
 
 def new_run_folder(results: Path, title: str) -> RunFolder:
-    """Make a new run folder. Runs that start in the same second get different names.
+    """Make a new run folder. Its name is unique, even in the same second.
 
-    `title` becomes a part of the name. For the address of an object store, the folder is made among the copies of its
-    runs. Raises `RunFolderError` if it cannot be made.
+    `title` becomes part of the name. For the address of an object store, the folder is among the
+    local copies of its runs. Raise `RunFolderError` if the folder cannot be made.
     """
     results = results_folder(results)
     slug = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:40] or "run"
@@ -379,7 +379,7 @@ def new_run_folder(results: Path, title: str) -> RunFolder:
             sync_folder(path.parent)
             sync_folder(path.parent.parent)
         except FileExistsError as error:
-            if not path.is_dir():  # a parent is in the way, such as a dangling link
+            if not path.is_dir():  # a parent is not a folder, for example a dangling link
                 raise RunFolderError(f"{path} cannot be made: {error.filename} is in the way") from error
         except OSError as error:
             raise RunFolderError(
@@ -391,36 +391,33 @@ def new_run_folder(results: Path, title: str) -> RunFolder:
 
 
 def made_run_folder(path: Path) -> RunFolder:
-    """Return the run in a folder, which is made if it is missing. Raise RunFolderError if it cannot be made."""
+    """Return the run in a folder. Make a missing folder, or raise RunFolderError."""
     with os_errors_explained(path, "made", hint="choose another folder for the run"):
         path.mkdir(parents=True, exist_ok=True)
     return RunFolder(path)
 
 
 def run_folders(results: Path) -> list[RunFolder]:
-    """Return all runs, oldest first; none if the folder does not exist. A folder without a plan is not a run.
-
-    Runs of the same second are in the order in which they started.
-    """
+    """Return all runs, oldest first. Folders without a plan are not runs."""
     paths = [path for runs in folders_of_runs(results) if runs.is_dir() for path in runs.iterdir()]
     found = [RunFolder(path) for path in sorted(paths, key=lambda path: path.name) if (path / "plan.json").is_file()]
     seconds = Counter(folder.name[:_STAMP_LENGTH] for folder in found)
 
     def order(folder: RunFolder) -> tuple[str, float]:
         stamp = folder.name[:_STAMP_LENGTH]
-        if seconds[stamp] == 1:  # a journal is only read where names do not show the order
+        if seconds[stamp] == 1:  # read the journal only if names do not show the order
             return stamp, 0.0
         began = folder.beginning().get("time")
-        return stamp, began if isinstance(began, float) else float("inf")  # one that was not started is the newest
+        return stamp, began if isinstance(began, float) else float("inf")  # an unstarted run is the newest
 
     return sorted(found, key=order)
 
 
 def find_run(results: Path, name: str) -> RunFolder:
-    """Return the run with that folder or name, or the newest one for `latest`.
+    """Return the run with this folder or name, or the newest run for `latest`.
 
-    The new parts of a run in an object store are fetched first. `results` may be the address of a store, and `name`
-    that of a run in one. Raises `RunFolderError`, with similar names, if there is no such run.
+    `results` may be the address of an object store, and `name` that of a run in a store. New parts
+    are then fetched first. If there is no such run, raise `RunFolderError` with similar names.
     """
     results = results_folder(results)
     if is_store_address(name):
@@ -446,7 +443,7 @@ def find_run(results: Path, name: str) -> RunFolder:
 
 
 def place_of_runs(results: Path) -> str:
-    """Return the folder of the runs or, for local copies, the address of their store."""
+    """Return the folder of the runs or, for local copies, the address of the store."""
     store = store_of(results)
     return str(results / "runs") if store is None else f"{store.address}/runs"
 
@@ -457,13 +454,13 @@ _PROVIDER_OPTIONS = {"target": "target", "baseUrl": "base_url", "apiKeyVariable"
 
 
 def in_current_form(plan: Plan) -> Plan:
-    """Return a plan that older versions may have written in the form of this version.
+    """Return a plan, perhaps of an older version, in the form of this version.
 
-    Old plans name the door of agents by its former name. Old plans of MCP suites contain the whole configuration, and
-    their cases contain no pass rules.
+    Old plans use the former name of the agents door. Old plans of MCP suites contain the whole
+    configuration, and their cases have no pass rules.
     """
     if plan.door in _OLD_DOORS:
-        name = _OLD_DOORS.get(plan.name, plan.name)  # the history of runs goes by the name
+        name = _OLD_DOORS.get(plan.name, plan.name)  # since the history of runs is found by name
         return plan.model_copy(update={"door": _OLD_DOORS[plan.door], "name": name})
     config: Any = plan.settings.get("config")
     if plan.door != "mcp" or not isinstance(config, dict):

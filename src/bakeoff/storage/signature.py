@@ -1,8 +1,8 @@
-"""Sign a run, so that any change to it can be noticed by others.
+"""Sign a run, so that others can notice any change to it.
 
-`signature.json` lists the SHA-256 of every file that belongs to the run, and holds an Ed25519 signature of that list.
-The public key in it only shows that the files fit together. Who signed them is known only to a reader who has the
-public key from elsewhere.
+`signature.json` lists the SHA-256 of every file of the run, with an Ed25519 signature of the list.
+The public key in it only shows that the files fit together. To know who signed, a reader needs the
+public key from another source.
 """
 
 import base64
@@ -42,21 +42,21 @@ class Signature(FrozenModel):
     time: float
     public_key: str  # in base64, 32 bytes
     files: dict[str, str]  # the SHA-256 of each file, by its path in the folder
-    signature: str = ""  # in base64, of everything else
+    signature: str = ""  # in base64, over everything else
 
     def signed(self) -> bytes:
-        """Return the bytes that are signed."""
+        """Return the bytes to sign."""
         data = self.model_dump(mode="json", exclude={"signature"})
         return b"bakeoff run signature\n" + json.dumps(data, sort_keys=True, separators=(",", ":")).encode()
 
     @property
     def public_bytes(self) -> bytes:
-        """Return the public key of the signer, 32 bytes. Only a reader who knows it can trust it."""
+        """Return the signer's public key, 32 bytes. Only readers who know the key can trust it."""
         return _decoded(self.public_key)
 
     @property
     def key_id(self) -> str:
-        """Return the beginning of the public key's SHA-256, which people can compare."""
+        """Return the beginning of the public key's SHA-256, for people to compare."""
         return key_id(self.public_bytes)
 
 
@@ -66,7 +66,7 @@ def key_id(public_key: bytes) -> str:
 
 
 def sign_run(folder: RunFolder, key: "Ed25519PrivateKey") -> Signature:
-    """Sign a run that no process writes. Raise RunFolderError if one does, or if the run is damaged."""
+    """Sign a finished run. Raise RunFolderError if it is being written or is damaged."""
     folder.read_plan()
     if not folder.started:
         raise RunFolderError(f"run {folder.label} has no journal: there is nothing to sign")
@@ -83,7 +83,7 @@ def sign_run(folder: RunFolder, key: "Ed25519PrivateKey") -> Signature:
 
 
 def read_signature(folder: RunFolder) -> Signature | None:
-    """Return the signature of a run, None if it has none. Raise RunFolderError if it is damaged."""
+    """Return the signature of a run, or None. Raise RunFolderError if it is damaged."""
     path = folder.signature_file
     if not path.exists():
         return None
@@ -96,7 +96,7 @@ def read_signature(folder: RunFolder) -> Signature | None:
 
 
 def changes_since(folder: RunFolder, signed: Signature) -> Iterator[str]:
-    """Yield every difference between the files of a run and those that were signed."""
+    """Yield every difference between the files of a run and the signed ones."""
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
@@ -116,7 +116,7 @@ def changes_since(folder: RunFolder, signed: Signature) -> Iterator[str]:
 
 
 def _digests(folder: RunFolder) -> Iterator[tuple[str, str]]:
-    """Yield the digest of every file that belongs to the run. Files computed from them, such as pages, do not."""
+    """Yield the digest of every file of the run, without computed files such as pages."""
     own = (folder.plan_file, folder.journal_file, folder.seal_file, folder.labels_file, folder.path / ASIDE)
     for path in (*own, *(file for name in _FOLDERS for file in _files_in(folder.path / name))):
         if path.is_symlink() or path.exists():
@@ -148,8 +148,8 @@ def _digest(path: Path) -> str:
 def make_key(path: Path) -> "Ed25519PrivateKey":
     """Make a new key pair, and return the private key.
 
-    The private key is written to `path`, which only its owner can read, and the public one beside it. Raises
-    `UsageError` if one of the files exists or cannot be written.
+    The private key is written to `path`, readable only by the owner, and the public key beside it.
+    Raise `UsageError` if a file exists or cannot be written.
     """
     from cryptography.hazmat.primitives import serialization as form
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -168,12 +168,12 @@ def make_key(path: Path) -> "Ed25519PrivateKey":
 
 
 def public_file(path: Path) -> Path:
-    """Return the path of the public key that belongs to a private key."""
+    """Return the path of the public key for a private key."""
     return path.with_name(f"{path.name}.pub")
 
 
 def read_private_key(path: Path) -> "Ed25519PrivateKey":
-    """Read a private key. Raise UsageError if others can read it, or it is no Ed25519 key without a password."""
+    """Read a private key without password. Raise UsageError if others can read the file."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 

@@ -1,11 +1,12 @@
 """Keep local copies of runs that live in an object store.
 
-A folder in the user's state folder stands for the results at one address; its `store.json` names the address. Runs are
-written there as anywhere else, and uploaded beside the trials (`store_upload`). Reading a run first fetches what is
-missing here. In the store, a run has the same files, but for the journal: it lies in pieces `journal/<offset>-<lease>`.
-Of two pieces that begin at the same offset, that of the higher lease counts.
+For each store address, a folder in the user's state folder holds copies of the results; its
+`store.json` has the address. Runs are written there as usual, and uploaded during the run
+(`store_upload`). Reading a run first fetches missing parts. In the store, a run has the same files,
+except that its journal is in pieces `journal/<offset>-<lease>`. At equal offsets, the higher lease
+counts.
 
-Names of objects are not trusted: only those that a run has are fetched.
+Object names are not trusted: only known names of run files are fetched.
 """
 
 import hashlib
@@ -46,7 +47,7 @@ _FILE = re.compile(
 
 
 class JournalPiece(NamedTuple):
-    """A part of a journal: where it begins, the number of the lease of its writer, and its length."""
+    """A part of a journal: its offset, the number of its writer's lease, and its length."""
 
     begin: int
     lease: int
@@ -54,23 +55,23 @@ class JournalPiece(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Return the key of the piece within its run."""
+        """Return the key of the piece within the run."""
         return f"journal/{self.begin:015d}-{self.lease:06d}"
 
     @property
     def end(self) -> int:
-        """Return the offset in the journal behind the piece."""
+        """Return the offset of the end of the piece in the journal."""
         return self.begin + self.size
 
 
 def is_store_address(text: str) -> bool:
-    """Return True if a text is the address of a store. A path in which `//` became `/` counts too."""
+    """Return True if a text is a store address, even if `//` became `/` as in a path."""
     found = _ADDRESS.fullmatch(text)
     return found is not None and found["scheme"] in SCHEMES
 
 
 def parse_address(text: str) -> str:
-    """Return an address in its usual form: `s3://bucket/folder`. Raise UsageError for one that is not usable."""
+    """Return an address in normal form, `s3://bucket/folder`. Raise UsageError if unusable."""
     found = _ADDRESS.fullmatch(text)
     if found is None or found["scheme"] not in SCHEMES:
         raise UsageError(f"{text!r} is no address of a store: write s3://, gs:// or az://, then bucket and folder")
@@ -83,9 +84,9 @@ def parse_address(text: str) -> str:
 
 
 def results_folder(results: Path) -> Path:
-    """Return the folder to use for `--results`: for the address of a store, that of the local copies.
+    """Return the folder for `--results`. For a store address, this is the folder of local copies.
 
-    That folder is made if it is missing. Raises `UsageError` for a text that only looks like an address, and
+    Make that folder if it is missing. Raise `UsageError` for a malformed address, and
     `RunFolderError` if the folder cannot be made.
     """
     text = str(results)
@@ -113,10 +114,10 @@ def _folder_of(address: str) -> Path:
 
 
 def store_of(results: Path) -> ObjectStore | None:
-    """Return the store whose copies a folder of results holds, None for other folders.
+    """Return the store whose copies are in a folder of results; None for other folders.
 
-    Only folders that `results_folder` has made count: a `store.json` in the results of a cloned repository would upload
-    runs to the bucket of someone else.
+    Only folders made by `results_folder` count, since a `store.json` in a cloned repository could
+    name someone else's bucket.
     """
     try:
         if not (results / MARKER).exists() or results.resolve().parent != (state_folder() / "stores").resolve():
@@ -132,7 +133,7 @@ def store_of(results: Path) -> ObjectStore | None:
 
 
 def split_run_address(text: str) -> tuple[Path, str]:
-    """Return the folder of copies and the name of the run that an address such as `s3://bucket/runs/NAME` names."""
+    """Split an address such as `s3://bucket/runs/NAME` into folder of copies and run name."""
     address = parse_address(text)
     place, _, name = address.rpartition("/")
     if not place.endswith("/runs") or not _RUN.fullmatch(name):
@@ -146,10 +147,10 @@ def stored_runs(store: ObjectStore) -> list[str]:
 
 
 def fetch_all(results: Path, tell: Callable[[str], object]) -> None:
-    """Fetch the new parts of all runs, several at a time, if the folder holds copies of a store.
+    """If the folder holds copies of a store, fetch the new parts of all runs.
 
-    A run that has not changed needs one request. `tell` is called with the problem of each run that cannot be fetched;
-    its copy stays as it is. Raise StoreError if the store cannot be used.
+    An unchanged run needs one request. `tell` is called with the problem of each run that cannot be
+    fetched, whose copy stays unchanged. Raise StoreError if the store is unusable.
     """
     if (store := store_of(results)) is None:
         return
@@ -168,7 +169,7 @@ def fetch_all(results: Path, tell: Callable[[str], object]) -> None:
 
 
 def fetch_run(store: ObjectStore, results: Path, name: str) -> bool:
-    """Fetch the new parts of one run. Return False if the store has no such run."""
+    """Fetch the new parts of a run. Return False if the store does not have it."""
     if not _RUN.fullmatch(name):
         return False
     sizes = sizes_of(store, f"runs/{name}")
@@ -179,15 +180,15 @@ def fetch_run(store: ObjectStore, results: Path, name: str) -> bool:
 
 
 def sizes_of(store: ObjectStore, run: str) -> dict[str, int]:
-    """Return the names of the files that a store has of a run, and their sizes."""
+    """Return the files of a run in a store, and their sizes."""
     return {key.removeprefix(f"{run}/"): size for key, size in store.sizes(run).items()}
 
 
 def fetch_files(store: ObjectStore, folder: Path, sizes: dict[str, int]) -> None:
-    """Fetch the new parts of a run that has these files. Raise RunFolderError if the copy does not continue the
-    store's.
+    """Fetch the new parts of a run with these files.
 
-    A writer calls this while it holds the lease, so nobody else adds trials then.
+    Raise RunFolderError if the copy has diverged from the store. A writer calls this while it holds
+    the lease, so that nobody else adds trials.
     """
     run = f"runs/{folder.name}"
     if len(sizes) > _MAX_OBJECTS or sum(sizes.values()) > MAX_RUN_SIZE:
@@ -207,7 +208,7 @@ def fetch_files(store: ObjectStore, folder: Path, sizes: dict[str, int]) -> None
             )
     _check_joined(sizes, pieces, folder, f"{store.address}/{run}")
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    lock = folder / ".fetching"  # not the journal: a run is not being written because someone reads it
+    lock = folder / ".fetching"  # not the journal's lock, since reading is not writing
     descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE)
     with os.fdopen(descriptor, "rb+") as note:
         lock_file(descriptor, lock, wait=True)
@@ -221,7 +222,7 @@ def fetch_files(store: ObjectStore, folder: Path, sizes: dict[str, int]) -> None
 
 
 def journal_pieces(sizes: dict[str, int]) -> list[JournalPiece]:
-    """Return the pieces that make up a journal. Those of writers that lost their lease are left out."""
+    """Return the pieces that make up a journal, without those of writers that lost the lease."""
     found: dict[int, list[JournalPiece]] = {}
     for piece in _all_pieces(sizes):
         found.setdefault(piece.begin, []).append(piece)
@@ -243,7 +244,7 @@ def _all_pieces(sizes: dict[str, int]) -> Iterator[JournalPiece]:
 
 
 def unjoined_pieces(sizes: dict[str, int], pieces: list[JournalPiece]) -> list[JournalPiece]:
-    """Return the pieces whose lease should make them count, but that do not begin where one of `pieces` ends."""
+    """Return pieces with a current lease that leave a gap after `pieces` or overlap them."""
     begins = [piece.begin for piece in pieces]
     found = []
     for piece in _all_pieces(sizes):
@@ -255,7 +256,7 @@ def unjoined_pieces(sizes: dict[str, int], pieces: list[JournalPiece]) -> list[J
 
 
 def _check_joined(sizes: dict[str, int], pieces: list[JournalPiece], folder: Path, address: str) -> None:
-    """Raise RunFolderError if pieces do not join, unless the journal here has their lines."""
+    """Raise RunFolderError if pieces do not join, unless the local journal has their lines."""
     if not (unjoined := unjoined_pieces(sizes, pieces)):
         return
     if (folder / JOURNAL).exists() and (folder / JOURNAL).stat().st_size >= unjoined[-1].end:
@@ -273,9 +274,9 @@ def _check_joined(sizes: dict[str, int], pieces: list[JournalPiece], folder: Pat
 
 
 def _fetch_journal(store: ObjectStore, run: str, folder: Path, pieces: list[JournalPiece], note: BinaryIO) -> bool:
-    """Append the missing lines of the journal. Return True if there were any.
+    """Append missing lines to the journal. Return True if there were any.
 
-    The last piece is read to compare it with the journal here, unless `note` says that neither has changed since.
+    The last piece is compared with the local journal, unless `note` shows that both are unchanged.
     """
     journal = folder / JOURNAL
     if not pieces:
@@ -306,13 +307,13 @@ def _fetch_journal(store: ObjectStore, run: str, folder: Path, pieces: list[Jour
 
 
 def _comparison(journal: Path, last: JournalPiece) -> bytes:
-    """Return a note that this journal was compared with the store's last piece. Changes to either change the note."""
+    """Return a note that this journal was compared with the store's last piece."""
     state = journal.stat()
     return f"{last.name} {last.size} {state.st_size} {state.st_mtime_ns}".encode()
 
 
 def _is_new(folder: Path, file: str, size: int, *, behind: bool) -> bool:
-    """Return True if a file has to be fetched. Never overwrite local changes that are not uploaded yet."""
+    """Return True if a file should be fetched. Local changes are never overwritten."""
     try:
         have = (folder / file).stat().st_size
     except OSError:
@@ -323,7 +324,7 @@ def _is_new(folder: Path, file: str, size: int, *, behind: bool) -> bool:
 
 
 def in_groups(files: list[str], sizes: dict[str, int]) -> Iterator[list[str]]:
-    """Yield files in groups that fit in memory, the seal and the plan last: they say that the rest is there."""
+    """Yield files in groups that fit in memory. Seal and plan come last, to show completeness."""
     group: list[str] = []
     for file in sorted(files, key=lambda file: (file in ("plan.json", "seal.json"), file)):
         if group and (len(group) >= _AT_ONCE or sum(sizes[one] for one in group) + sizes[file] > _BYTES_AT_ONCE):
@@ -335,27 +336,27 @@ def in_groups(files: list[str], sizes: dict[str, int]) -> Iterator[list[str]]:
 
 
 def unchanging_files(folder: Path, place: str) -> Iterator[str]:
-    """Yield the files of a run in `blobs` or `pictures`. These are written once."""
+    """Yield the files of a run in `blobs` or `pictures`, which are written only once."""
     for path in sorted((folder / place).rglob("*")):
         if path.is_file() and not path.is_symlink() and _FILE.fullmatch(file := path.relative_to(folder).as_posix()):
             yield file
 
 
 def named_blobs(folder: Path, begin: int, end: int) -> Iterator[str]:
-    """Yield the blobs that lines of the journal name, from one offset to another."""
+    """Yield the blobs that journal lines between two offsets refer to."""
     with open_file(folder / JOURNAL) as journal:
         journal.seek(begin)
         for place, line in lines_forwards(journal):
             if begin + place >= end:
                 return
-            for digest in _DIGEST.findall(line or b""):  # of blobs, and other digests
+            for digest in _DIGEST.findall(line or b""):  # digests of blobs and others
                 path = folder / (file := f"blobs/{digest[:2].decode()}/{digest.decode()}")
                 if path.is_file() and not path.is_symlink():
                     yield file
 
 
 def changing_files(folder: Path) -> Iterator[str]:
-    """Yield the small files of a run that may be written again."""
+    """Yield the small files of a run that may change."""
     for file in ("labels.jsonl", "journal.damaged.jsonl", "seal.json", "plan.json", "signature.json"):
         if (folder / file).is_file():
             yield file

@@ -1,13 +1,13 @@
-"""Upload a run to an object store while it is written, in a thread beside the trials.
+"""Upload a run to an object store during the run, in a thread.
 
-The run itself never waits for the store: its folder on this machine is complete at any time. If the store fails, the
-upload is tried again after the next interval, and the end of the run says what is missing and how to upload it.
+The run never waits for the store, and its local folder is always complete. If the store fails, the
+upload is retried after the next interval. At its end, the run tells what is missing.
 
-A lease lets only one process write a run. Objects `lease/000001`, `lease/000002`, … lie beside the journal. The highest
-one belongs to the writer, which renews it. A process takes over a lease that was released or has expired by creating
-the next object, which a store lets only one process do. Pieces of the journal that an earlier writer still uploads are
-then ignored, because they carry its number. The plan, the seal, the labels and the signature carry none, so a writer
-looks for a higher lease right before it writes them.
+A lease lets only one process write a run: objects `lease/000001`, `lease/000002`, … beside the
+journal. The writer owns and renews the highest one. After it is released or expires, another
+process takes over by creating the next object, which a store allows only once. Pieces of the
+journal that the old writer still uploads have its number and are ignored. Plan, seal, labels and
+signature have no number, so a writer looks for a higher lease just before writing them.
 """
 
 import os
@@ -49,27 +49,27 @@ _HIGHEST = 999_999
 
 
 def lease_seconds(interval: float) -> float:
-    """Return the number of seconds after which a lease that was not renewed can be taken over.
+    """Return how many seconds after its last renewal a lease can be taken over.
 
-    `interval` is the time between uploads. The clocks of the machines must differ by less than the result.
+    `interval` is the time between uploads. Clocks of machines must differ by less than the result.
     """
     return min(MAX_LEASE_SECONDS, max(SHORTEST_LEASE_SECONDS, _INTERVALS * interval))
 
 
 class LeaseLost(StoreError):
-    """Another process has taken over the run."""
+    """Raised when another process has taken over the run."""
 
 
 class _Holder(FrozenModel):
     owner: str
     host: str
     process: int
-    expires: float  # seconds since 1970; 0 once it is released
+    expires: float  # seconds since 1970; 0 after release
 
 
 @dataclass(slots=True)
 class StoreLease:
-    """The right to write one run. Use `acquire`."""
+    """The right to write a run. Make it with `acquire`."""
 
     store: ObjectStore
     run: str  # the key of the run
@@ -99,7 +99,7 @@ class StoreLease:
             raise StoreError(f"{store.address}/{run}/lease/{highest} is not of Bakeoff: delete it, or use another run")
         lease = cls(store, run, highest + 1, seconds, clock)
         store.create(lease._key, lease._content(clock() + seconds))
-        # Libraries repeat a request whose answer was lost, and are refused then. Some servers refuse nobody.
+        # A library's own retry is refused too, and some servers refuse nothing.
         if (made := _holder(store, run, lease.number)) is None or made.owner != lease._owner:
             raise StoreError(f"{store.address}/{run} was taken by another process just now: wait for it")
         lease._renewed = clock()
@@ -107,7 +107,7 @@ class StoreLease:
         return lease
 
     def renew(self) -> None:
-        """Renew the lease if a third of its time is over. Raise LeaseLost if another process has taken it over."""
+        """Renew the lease after a third of its time. Raise LeaseLost if another process took it."""
         if self.clock() - self._renewed < self.seconds / 3:
             return
         self.check()
@@ -142,7 +142,7 @@ def _highest(store: ObjectStore, run: str) -> int:
 def _holder(store: ObjectStore, run: str, number: int) -> _Holder | None:
     try:
         return _Holder.model_validate_json(store.read(f"{run}/lease/{number:06d}") or b"")
-    except ValidationError:  # not written by us: it blocks no process
+    except ValidationError:  # not written by us, so it blocks nobody
         return None
 
 
@@ -151,9 +151,9 @@ PIECE_BYTES = 4 << 20
 
 
 def upload_run(store: ObjectStore, folder: Path, *, whole: bool = False) -> None:
-    """Upload the missing parts of a run that is no longer written. Raise RunFolderError if that fails.
+    """Upload the missing parts of a finished run. Raise RunFolderError if that fails.
 
-    `whole` is for a journal that was repaired: it replaces the store's.
+    With `whole`, for a repaired journal, replace the store's journal.
     """
     with RunUpload(store, folder, whole=whole) as upload:
         pass
@@ -162,11 +162,12 @@ def upload_run(store: ObjectStore, folder: Path, *, whole: bool = False) -> None
 
 
 class RunUpload(AbstractContextManager["RunUpload"]):
-    """Upload a run every few seconds until the end of the `with` block, and once more then.
+    """Uploads a run every few seconds during the block, and once more at its end.
 
-    Entering takes the lease of the run, fetches the trials that another process has added, and uploads what is there: a
-    store that cannot be written is noticed before the first trial. Read the run after that. A copy whose trials differ
-    from the store's is refused. `on_lost` is called, in the thread, if another process takes over the run.
+    Entering takes the lease, fetches trials that another process has added, and uploads what is
+    there, so that a read-only store is noticed before the first trial. Read the run only
+    afterwards. A copy that diverged from the store is refused. If another process takes over the
+    run, `on_lost` is called in the thread.
     """
 
     def __init__(
@@ -178,19 +179,19 @@ class RunUpload(AbstractContextManager["RunUpload"]):
         *,
         whole: bool = False,
     ) -> None:
-        self._failure: str | None = None  # of the last upload
-        self._loss: str | None = None  # says that another process has taken over the run
+        self._failure: str | None = None  # why the last upload failed
+        self._loss: str | None = None  # a sentence if another process took over the run
         self._store = store
         self._folder = folder
         self._run = f"runs/{folder.name}"
         self._interval = interval
         self._on_lost = on_lost
-        self._whole = whole  # upload the journal from its beginning: it was repaired
+        self._whole = whole  # upload the whole journal, because it was repaired
         self._ended, self._uploaded = threading.Event(), threading.Event()
         self._uploading = threading.Thread(target=self._repeat, name="upload", daemon=True)
         self._renewing = threading.Thread(target=self._renew, name="lease", daemon=True)
-        self._stored: dict[str, int] = {}  # what the store has, with its sizes; blobs and pictures do not change
-        self._content: dict[str, bytes] = {}  # of the small files that may change
+        self._stored: dict[str, int] = {}  # files in the store and their sizes
+        self._content: dict[str, bytes] = {}  # content of small files that may change
         self._searched: int | None = None  # how much of the journal was searched for blobs
         self._last = JournalPiece(0, 0, 0)  # the piece of the journal that still grows
 
@@ -211,7 +212,7 @@ class RunUpload(AbstractContextManager["RunUpload"]):
         self._stored = sizes_of(self._store, self._run)
         if not self._whole:
             fetch_files(self._store, self._folder, self._stored)
-        if "labels.jsonl" in self._stored:  # those of two machines are joined
+        if "labels.jsonl" in self._stored:  # join the labels of several machines
             append_missing(self._folder / "labels.jsonl", self._store.read(f"{self._run}/labels.jsonl") or b"")
         own = [file for file in changing_files(self._folder) if file in self._stored]
         same = [file for file in own if self._stored[file] == (self._folder / file).stat().st_size <= MAX_PLAN_SIZE]
@@ -220,7 +221,7 @@ class RunUpload(AbstractContextManager["RunUpload"]):
         end = 0 if self._whole else self._journal_end()
         pieces = [piece for piece in journal_pieces(self._stored) if piece.begin < end]
         last = pieces[-1] if pieces else JournalPiece(0, 0, 0)
-        # Written again under this lease, once there are further lines: its writer may still be at it.
+        # Write it again with this lease when lines are added, since its writer may still be active.
         self._last = JournalPiece(last.begin, self._lease.number, last.size if last.end == end else 0)
         self._upload()
 
@@ -239,7 +240,7 @@ class RunUpload(AbstractContextManager["RunUpload"]):
 
     @property
     def problem(self) -> str | None:
-        """Return the reason why the store does not have all of the run; None if it has."""
+        """Return why the store does not have the whole run; None if it has."""
         return self._loss or self._failure
 
     def _repeat(self) -> None:
@@ -247,9 +248,9 @@ class RunUpload(AbstractContextManager["RunUpload"]):
             self._try(self._upload)
 
     def _renew(self) -> None:
-        """Renew the lease in a thread of its own: a large file may take longer to upload than the lease lasts."""
+        """Renew the lease in a separate thread, because one upload may outlast the lease."""
         while not self._uploaded.wait(self._lease.seconds / 4):
-            with suppress(StoreError):  # the next upload says why
+            with suppress(StoreError):  # the next upload reports it
                 self._unless_lost(self._lease.renew)
 
     def _stop_renewing(self) -> None:
@@ -260,7 +261,7 @@ class RunUpload(AbstractContextManager["RunUpload"]):
         try:
             self._unless_lost(work)
             self._failure = None
-        except (RunFolderError, OSError) as error:  # of the store, or of the files of the run
+        except (RunFolderError, OSError) as error:  # from the store or the files of the run
             self._failure = str(error)
 
     def _unless_lost(self, work: Callable[[], None]) -> None:
@@ -274,7 +275,7 @@ class RunUpload(AbstractContextManager["RunUpload"]):
 
     def _upload(self) -> None:
         self._lease.check()
-        journal_end = self._journal_end()  # lines that are appended from now on may name blobs not uploaded below
+        journal_end = self._journal_end()  # later lines may need blobs not uploaded below
         changing = list(changing_files(self._folder))
         if self._searched is None:
             self._put_unchanging(unchanging_files(self._folder, "blobs"))
@@ -286,7 +287,7 @@ class RunUpload(AbstractContextManager["RunUpload"]):
         for file in changing:
             data = read_file(self._folder / file, MAX_PLAN_SIZE)
             if self._content.get(file) != data:
-                self._lease.check()  # these objects have no number of a lease in their names
+                self._lease.check()  # their names contain no lease number
                 self._store.write(f"{self._run}/{file}", data)
                 self._content[file] = data
 
@@ -310,7 +311,7 @@ class RunUpload(AbstractContextManager["RunUpload"]):
             return 0
 
     def _put_journal(self, end: int) -> None:
-        """Upload the piece that has grown, then further ones."""
+        """Upload the piece that has grown, then new pieces."""
         while end > self._last.end:
             begin = self._last.begin if self._last.size < PIECE_BYTES else self._last.end
             with open_file(self._folder / JOURNAL) as journal:

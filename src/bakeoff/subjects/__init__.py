@@ -1,1 +1,1 @@
-"""The built-in subjects."""
+"""The built-in kinds of subjects."""

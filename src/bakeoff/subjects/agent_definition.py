@@ -1,4 +1,4 @@
-"""Describe a command-line agent as data: how to start it, what it needs, and how to connect it to the meter."""
+"""Describe a command-line agent as data: how to start it, and how to connect it to the meter."""
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -61,7 +61,7 @@ class _Description(FrozenModel):
 
 
 class Install(_Description):
-    """The way to install the agent. It is shown to users and never run."""
+    """How users install the agent. It is only shown, never run."""
 
     method: Literal["npm", "pip", "pipx", "uv", "brew", "script", "binary", "other"]
     package: str | None = Field(default=None, description="its name in the method's registry")
@@ -80,20 +80,20 @@ class Install(_Description):
 
 
 class VersionCommand(_Description):
-    """The command that prints the version of the agent; its first line is kept."""
+    """The command that prints the agent's version. The first line is kept."""
 
     command: tuple[Word, ...] = Field(min_length=1)
 
 
 class ModelRule(_Description):
-    """The rule about `--model`."""
+    """How the agent treats `--model`."""
 
     required: bool = Field(default=False, description="it does not start without --model")
     example: str | None = Field(default=None, description="a name as this agent writes it, to show to users")
 
 
 class Home(_Description):
-    """The contents of the agent's private HOME. It never contains other files of the user."""
+    """The content of the agent's private HOME, which has no other files of the user."""
 
     login: tuple[RelativePath, ...] = Field(
         default=(), description="paths below the user's HOME, copied only with --use-login"
@@ -102,7 +102,7 @@ class Home(_Description):
 
 
 class MeterRule(_Description):
-    """The settings that point the agent at another base URL, for one provider."""
+    """Settings that give the agent another base URL, for one provider."""
 
     env: dict[Variable, Template] = {}
     files: dict[RelativePath, str] = Field(default={}, description="configuration below HOME, with placeholders")
@@ -111,14 +111,14 @@ class MeterRule(_Description):
 
 
 class ProviderRule(_Description):
-    """The variables that the agent needs and gets with one provider."""
+    """The variables that the agent needs and receives with one provider."""
 
     require: tuple[Required, ...] = ()
     env: dict[Variable, Template] = {}
 
 
 class AgentDefinition(_Description):
-    """One agent, as it is read from YAML and stored in plans."""
+    """One agent, as read from YAML and stored in plans."""
 
     name: AgentName
     description: str = ""
@@ -158,14 +158,14 @@ class AgentDefinition(_Description):
         return self
 
     def check_provider(self, provider: str) -> None:
-        """Raise `UsageError` if the agent lists its providers without this one."""
+        """Raise `UsageError` if the agent has a list of providers without this one."""
         if self.providers and provider not in self.providers:
             raise UsageError(
                 f"agent {self.name!r} has no provider {provider!r}: it has {', '.join(sorted(self.providers))}"
             )
 
     def check_meter(self, provider: str, upstreams: Collection[str]) -> None:
-        """Check the meter rules. A rule under a wrong provider name would silently give the agent the real key."""
+        """Raise UsageError if a meter rule has a wrong provider, which would expose the key."""
         for name, rule in self.meter.items():
             place, upstream = f"agent {self.name!r}: meter.{name}", rule.upstream or name
             if upstream not in upstreams:
@@ -181,11 +181,11 @@ class AgentDefinition(_Description):
             )
 
     def required(self, provider: str) -> tuple[Required, ...]:
-        """Return the variables that must be set: those of the agent, then those of the provider."""
+        """Return the variables that must be set, for the agent and for the provider."""
         return (*self.require, *(self.providers[provider].require if provider in self.providers else ()))
 
     def missing(self, provider: str, environment: Mapping[str, str]) -> list[str]:
-        """Return the variables that are not set, as texts for people."""
+        """Return descriptions of the required variables that are not set."""
         told = []
         for required in self.required(provider):
             names = (required,) if isinstance(required, str) else required
@@ -194,38 +194,38 @@ class AgentDefinition(_Description):
         return told
 
     def lacks_model(self, model: str | None) -> str | None:
-        """Return what to do about a missing model; None if none is missing."""
+        """Return what to do if a model is missing, or None."""
         if model is not None or not self.model.required:
             return None
         example = f", for instance --model {self.model.example}" if self.model.example else ""
         return f"it has no model of its own: add --model{example}"
 
     def handed_over(self, provider: str) -> tuple[str, ...]:
-        """Return the variables of the user's environment whose values the agent receives."""
+        """Return the variables whose values the agent receives from the user's environment."""
         rules = [rules[provider].env for rules in (self.providers, self.meter) if provider in rules]
         texts = [text for variables in (self.env, *rules) for text in variables.values()]
         return tuple(dict.fromkeys(found[1] for text in texts for found in _FROM_ENVIRONMENT.finditer(text)))
 
     def key_variables(self, provider: str) -> tuple[str, ...]:
-        """Return the variables that may hold a secret."""
+        """Return the variables that may contain a secret."""
         named = [(each,) if isinstance(each, str) else each for each in self.required(provider)]
         return tuple(dict.fromkeys(name for names in named for name in names))
 
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """The values of placeholders in one trial."""
+    """The values of placeholders for one trial."""
 
     texts: Mapping[str, str]
     lists: Mapping[str, Sequence[str]] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
 
     def expand(self, text: str) -> str:
-        """Replace placeholders in one pass, so that placeholders in the instructions are not replaced."""
+        """Replace all placeholders at once, so that those inside values are not replaced."""
         return _PLACEHOLDER.sub(lambda found: self._put(found[0], found[1], found[2]), self._sections(text))
 
     def expand_command(self, command: Sequence[str]) -> tuple[str, ...]:
-        """Return the words of a command. A word with a list is repeated for each item; an empty word is dropped."""
+        """Return the words of a command. Words with a list repeat; empty words are dropped."""
         words: list[str] = []
         for element in command:
             held, default = next((found for found in _PLACEHOLDER.findall(element) if found[0] in _LISTS), (None, ""))
@@ -237,7 +237,7 @@ class Values:
         return tuple(words)
 
     def expand_variables(self, variables: Mapping[str, str]) -> dict[str, str]:
-        """Replace `${VAR:-default}` from the user's environment, and placeholders. Empty variables are not set."""
+        """Replace `${VAR:-default}` and placeholders. Variables with empty values are left out."""
 
         def put(found: re.Match[str]) -> str:
             if found[1] is not None:

@@ -1,4 +1,4 @@
-"""Start one command in the workspace of a trial, with a HOME of its own, and collect the results."""
+"""Start a command in a trial's workspace with a private HOME, and collect the results."""
 
 import asyncio
 import contextlib
@@ -22,8 +22,8 @@ from bakeoff.toolchains.commands import BroughtFiles
 GRACE_SECONDS = 60.0
 """The time, in seconds, that a trial has in addition to the agent's own, for collecting the results."""
 
-_MAX_TOUCHED = 200  # names that are kept
-_MAX_WAITING = 3600.0  # for a busy provider; a meter excuses no more
+_MAX_TOUCHED = 200  # file names that are kept
+_MAX_WAITING = 3600.0  # longest wait for a busy provider, as in the meter
 _OWN_TESTS = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 """Variables for agents, because an agent may find our own pytest, with a plugin that no sandbox shows."""
 
@@ -33,7 +33,7 @@ Watch = Callable[[str, Path, Tree], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class AgentLaunch:
-    """One command in one workspace."""
+    """A command, and the workspace in which to run it."""
 
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
@@ -41,32 +41,32 @@ class AgentLaunch:
     readable: tuple[Path, ...] = ()
     network: bool = False
     watched: tuple[str, ...] = ()  # files of the workspace whose opening is recorded
-    watched_home: tuple[str, ...] = ()  # and those of HOME
+    watched_home: tuple[str, ...] = ()  # the same for HOME
 
     def with_packages(self, brought: BroughtFiles) -> "AgentLaunch":
-        """Return the launch of an agent that can also use packages in its workspace."""
+        """Return the launch with access to packages in the workspace."""
         return replace(self, env={**brought.env, **self.env}, readable=(*self.readable, *brought.readable))
 
 
 async def carry_out(
     task: Task, launch: AgentLaunch, watch: Watch | None = None, *, before: Tree | None = None, tries: int = 1
 ) -> AgentRun:
-    """Run a command in the trial's workspace within the agent's time, and return its result.
+    """Run a command in the trial's workspace within the agent's time limit.
 
-    When this returns, none of its processes is alive.
+    When this returns, all its processes have ended.
 
     Args:
         task: The trial, with its workspace, time and clock.
-        launch: The command, its environment and the files of its HOME.
-        watch: Shows the changes of the workspace while the command runs. Files that it opened are then unknown.
-        before: The state of the workspace that changes are relative to; by default, its present state.
-        tries: How many tries share the time of the trial.
+        launch: The command with its environment and the files of its HOME.
+        watch: Shows changes in the workspace. Files that the command opens are then unknown.
+        before: The original state of the workspace; by default, the present state.
+        tries: How many tries share the trial's time.
     """
     workspace = sandboxed(task)
     limit = max(1.0, (task.limits.attempt_seconds - GRACE_SECONDS) / tries)
     await asyncio.to_thread(put_home, workspace.place, launch.home)
     began = before if before is not None else await asyncio.to_thread(read_tree, workspace.folder)
-    # Showing changes reads every file, which hides what the agent itself has read.
+    # Showing changes reads every file, so the agent's own reading cannot be seen.
     watched = {} if watch else {workspace.folder: launch.watched, workspace.place.home: launch.watched_home}
     noticed = [await asyncio.to_thread(mark_unread, folder, names) for folder, names in watched.items()]
     waited = task.clock.waited_so_far
@@ -108,13 +108,13 @@ async def carry_out(
 
 
 def _opened(place: Place, watched: Mapping[Path, tuple[str, ...]]) -> tuple[str, ...]:
-    """Return the watched files that were opened, relative to the place's folders; those in HOME begin with `~/`."""
+    """Return the watched files that were opened, as relative paths; in HOME, with `~/`."""
     read = {folder: files_read(folder, names) for folder, names in watched.items()}
     return (*read.get(place.work, ()), *(f"~/{name}" for name in read.get(place.home, ())))
 
 
 def _exceeded(stop: Stop, limits: Limits) -> str:
-    """Return a sentence on the limit that ended a command."""
+    """Return a sentence about the limit that ended a command."""
     words: dict[Stop, str] = {
         "disk": f"it wrote more than {limits.disk_mb:,} MB to disk (the limit on workspace, HOME and TMPDIR together)",
         "output": f"it printed more than {limits.output_kb:,} kB (the limit on stdout and on stderr)",
@@ -125,7 +125,7 @@ def _exceeded(stop: Stop, limits: Limits) -> str:
 
 @asynccontextmanager
 async def _beside(work: Awaitable[None] | None) -> AsyncIterator[None]:
-    """Run an awaitable, if there is one, while the block runs, and cancel it at the end."""
+    """Run an optional awaitable during the block, and cancel it at the end."""
     working = None if work is None else asyncio.ensure_future(work)
     try:
         yield
@@ -137,7 +137,7 @@ async def _beside(work: Awaitable[None] | None) -> AsyncIterator[None]:
 
 
 async def _count_down(clock: Clock, limit: float, time_up: asyncio.Event) -> None:
-    """Set the event when the agent's time is up. Waiting for a busy provider does not count."""
+    """Set the event when the agent's time is up. Waits for a busy provider do not count."""
     loop = asyncio.get_running_loop()
     end, left = loop.time() + limit - clock.waited_so_far, limit
     while left > 0:
@@ -147,7 +147,7 @@ async def _count_down(clock: Clock, limit: float, time_up: asyncio.Event) -> Non
 
 
 def _make_readable(folder: Path) -> None:
-    """Restore a folder that the agent has made unreadable, replaced or removed."""
+    """Restore a folder that the agent has locked, replaced or removed."""
     place = folder.parent
     if os.geteuid() != 0 and place.is_dir() and not place.is_symlink():
         place.chmod(0o700)  # only root runs agents as another user
@@ -159,7 +159,7 @@ def _make_readable(folder: Path) -> None:
 
 
 def put_home(place: Place, files: Mapping[str, bytes]) -> None:
-    """Write files into the agent's HOME that only its user may read."""
+    """Write files into the agent's HOME, readable only by its user."""
     if not files:
         return
     with open_folder(place.home) as home:
@@ -175,7 +175,7 @@ def _tail(output: bytes) -> str:
 
 
 def sandboxed(task: Task) -> SandboxedWorkspace:
-    """Return the workspace of a task. Raise `InfraError` if it has none with a sandbox."""
+    """Return the sandboxed workspace of a task. Raise `InfraError` if it has none."""
     workspace = task.workspace
     if not isinstance(workspace, SandboxedWorkspace):
         raise InfraError("an agent needs a sandboxed workspace", permanent=True)

@@ -1,4 +1,4 @@
-"""Ask an agent's program for its version in a sandbox, to see whether it starts, and read the user's login."""
+"""Check in a sandbox that an agent's program starts, and read the user's login."""
 
 import json
 import re
@@ -16,7 +16,7 @@ from bakeoff.storage.redaction import SHORTEST, secrets_in
 from bakeoff.subjects.agent_definition import AgentDefinition
 
 _SECONDS = 15.0
-_TRIAL_SECONDS = 60.0  # to print a version in a sandbox: some programs unpack themselves first
+_TRIAL_SECONDS = 60.0  # to print a version, since some programs unpack themselves first
 _MAX_VERSION_LENGTH, _MAX_WORDS_LENGTH = 100, 300
 _ERROR = re.compile(r"(?:\w*(?:Error|Exception)\b[^:]*|error|fatal)(?:\s*\[[\w-]+\])?: \S", re.IGNORECASE)
 _QUIET = {"NO_COLOR": "1", "CI": "1"}
@@ -35,16 +35,16 @@ command -v -- "$1"
 
 _MAX_BYTES = 4 * 1024 * 1024
 _MAX_FILES = 200
-_MAX_SECRETS = 64  # all output is searched for each of them, in many encodings
+_MAX_SECRETS = 64  # since all output is searched for each, in many encodings
 _MAX_SECRET_LENGTH = 16_384
 _ASSIGNED = re.compile(r"""([\w.-]+)["']?\s*[:=]\s*["']?([^\s"',;]+)""")
 _WORD = re.compile(r"""[^\s"',;]+""")
-_RUN = re.compile(r"[A-Za-z0-9_]{16,}")  # longer than words; names of models and dates have separators
+_RUN = re.compile(r"[A-Za-z0-9_]{16,}")  # longer than words; model names and dates have separators
 _ADDRESS = re.compile(r"(https?://[^?@]*|[/~][^?@=]*)")
 
 
 def is_installed(program: str, image: DockerSandbox | None = None) -> bool:
-    """Return True if a trial would find the program on this machine, or in the image that trials run in."""
+    """Return True if trials would find the program, on this machine or in their image."""
     if image is None:
         return program_path(program) is not None
     return _is_in(image, program)
@@ -56,22 +56,22 @@ def _is_in(image: DockerSandbox, program: str) -> bool:
 
 
 async def is_found_in(sandbox: Sandbox, program: str, env: Mapping[str, str], readable: tuple[Path, ...]) -> bool:
-    """Return True if the sandbox has the program and its interpreter. None of its code is run."""
-    async with open_place() as place:  # a new place, in which nothing has run before
+    """Return True if the sandbox has the program and its interpreter, without running it."""
+    async with open_place() as place:  # a new place, where nothing has run yet
         argv = ("/bin/sh", "-c", _LOOK, "sh", program)
         return (await sandbox.run(Command(argv, place, _SECONDS, env=env, readable=readable))).ok
 
 
 @dataclass(frozen=True, slots=True)
 class StartedProgram:
-    """The version that an agent printed in a sandbox, or the problem that prevented it."""
+    """The version that an agent printed, or the problem that prevented it."""
 
     version: str | None = None
     problem: str | None = None
 
 
 async def try_to_start(definition: AgentDefinition, sandbox: Sandbox) -> StartedProgram:
-    """Ask an agent for its version in the sandbox, as a trial would start it, but without key, login and network."""
+    """Start an agent in the sandbox as in a trial, but without key, login and network."""
     if definition.version is None:
         return StartedProgram()
     program, *rest = definition.version.command
@@ -95,13 +95,13 @@ async def try_to_start(definition: AgentDefinition, sandbox: Sandbox) -> Started
 
 
 def first_line(said: str) -> str | None:
-    """Return the first line of a program's output as its version."""
+    """Return the first line of a program's output, which is its version."""
     lines = said.strip().splitlines()
     return (_printable(lines[0])[:_MAX_VERSION_LENGTH] or None) if lines else None
 
 
 def last_words(said: str) -> str:
-    """Return the line that explains why a program ended: the last one, or the error above a stack trace."""
+    """Return the line that explains why a program ended: the last, or that above a stack trace."""
     lines = [stripped for line in said.splitlines() if (stripped := _printable(line).strip())]
     errors = [line for line in lines if _ERROR.match(line)]
     return (errors or lines or [""])[-1][:_MAX_WORDS_LENGTH]
@@ -112,13 +112,13 @@ def _printable(line: str) -> str:
 
 
 def login_files(paths: tuple[str, ...]) -> dict[str, bytes]:
-    """Return the files of the login that the user allows the agent to have."""
+    """Return the files of the user's login that the agent may have."""
     patterns = [pattern for path in paths for pattern in (path, f"{path}/**")]
     return take(Path.home(), patterns, max_bytes=_MAX_BYTES, max_files=_MAX_FILES).files if patterns else {}
 
 
 def login_secrets(files: Mapping[str, bytes]) -> dict[str, str]:
-    """Return the texts whose names or forms suggest a secret, by their files."""
+    """Return the texts in login files that look secret by name or form, by file."""
     found: dict[str, tuple[bool, str]] = {}
     for path, content in files.items():
         for name, text in _texts(content):
@@ -130,7 +130,7 @@ def login_secrets(files: Mapping[str, bytes]) -> dict[str, str]:
 
 
 def looks_secret(text: str) -> bool:
-    """Return True if the text is one word with a long run of letters and digits."""
+    """Return True for a single word with a long run of letters and digits."""
     if any(character.isspace() for character in text) or is_address(text):
         return False
     runs = _RUN.findall(text)
@@ -138,19 +138,19 @@ def looks_secret(text: str) -> bool:
 
 
 def is_address(text: str) -> bool:
-    """Return True if the text is a URL or a path without a password and a query."""
+    """Return True for a path, or a URL without password and query."""
     return _ADDRESS.fullmatch(text) is not None
 
 
 def _texts(content: bytes) -> Iterator[tuple[str, str]]:
-    """Yield every text with its name, from JSON or from lines of another format."""
+    """Yield all texts with their names, from JSON or from lines of other formats."""
     text = content.decode(errors="replace")
     try:
         yield from _members(json.loads(text))
     except (ValueError, RecursionError):
         words = _WORD.findall(text)
         yield from _ASSIGNED.findall(text)
-        yield from (("token" if len(words) == 1 else "", word) for word in words)  # some files hold nothing but a token
+        yield from (("token" if len(words) == 1 else "", word) for word in words)  # some files contain only a token
 
 
 def _members(data: object) -> Iterator[tuple[str, str]]:

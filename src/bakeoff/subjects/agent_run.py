@@ -1,4 +1,4 @@
-"""Store the run of a command-line agent (its end, output and changes) in the transcript of its trial."""
+"""Store the run of a command-line agent (end, output and changes) in its transcript."""
 
 from collections.abc import Sequence
 
@@ -17,37 +17,37 @@ _CHANGED, _STDOUT, _STDERR = "changed", "printed", "printed to stderr"
 
 
 class AgentRun(FrozenModel):
-    """The run of an agent, as a record stores it."""
+    """The run of an agent, as stored in a record."""
 
     exit_code: int = 0
     stop: str = "exited"
-    exceeded: str = ""  # the limit that it was ended at, in words; "" where it was ended by none, or by its time
+    exceeded: str = ""  # the limit that ended it, in words; "" for none or time
     seconds: float = 0.0
     limit: float = 0.0
-    tries: int = 1  # that were used
-    tests_said: str = ""  # of this try, where there was another one
+    tries: int = 1  # number of tries used
+    tests_said: str = ""  # messages of failed tests, if there was another try
     version: str | None = None
     metered: bool = False
     stdout: str = ""
     stderr: str = ""
-    last_words: str = ""  # the line of stderr, or else of stdout, that says why a failed agent ended
+    last_words: str = ""  # the line of output that explains a failure
     touched: tuple[str, ...] = ()
-    opened: tuple[str, ...] | None = None  # files of a treatment; None if it is unknown which were opened
+    opened: tuple[str, ...] | None = None  # opened files of a treatment; None if unknown
     refused: dict[str, str] = {}
     patch: str = ""
-    attack: str | None = None  # a description, where the subject is a cheat
+    attack: str | None = None  # its description, if the subject is a cheat
 
 
 def agent_run_in(transcript: Transcript) -> AgentRun:
-    """Return the agent's run. A subject that is not a command counts as successful."""
+    """Return the agent's run. Subjects that are not commands count as successful."""
     try:
         return AgentRun.model_validate(transcript.metadata.get(AGENT) or {})
-    except ValidationError:  # written by something else
+    except ValidationError:  # not written by this module
         return AgentRun()
 
 
 def joined(runs: Sequence[AgentRun]) -> AgentRun:
-    """Return several tries as one run: with the end of the last one, and the changes of all."""
+    """Combine several tries into one run, with the end of the last and all changes."""
     if len(runs) == 1:
         return runs[0]
     opened = [run.opened for run in runs if run.opened is not None]

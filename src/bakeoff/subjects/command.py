@@ -1,6 +1,5 @@
-"""Judge a program of the user: it gets the prompt, and its output is the answer."""
+"""Run a program of the user as a subject. It gets the prompt, and its output is the answer."""
 
-import hashlib
 import os
 import shutil
 from collections.abc import Mapping, Sequence
@@ -13,7 +12,7 @@ from typing import Literal, Self
 from pydantic import Field
 
 from bakeoff._kernel.environment import filled, read_environment, variables_in
-from bakeoff._kernel.files import read_file, with_home
+from bakeoff._kernel.files import with_home
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.threads import call
 from bakeoff.errors import InfraError, SubjectError, SubjectTimeout, TrialError, UsageError
@@ -32,14 +31,13 @@ from bakeoff.storage.redaction import secrets_in
 PROMPT = "{prompt}"
 """Stands for the prompt in the arguments."""
 
-_MAX_SCRIPT_SIZE = 16 * 1024 * 1024
 _MAX_WORD_LENGTH = 131_000  # bytes; Linux starts no program with an argument of 128 KiB
 _LAST_WORDS = 2000
 _NOT_FOUND = 127
 
 
 class CommandOptions(FrozenModel):
-    """The options of a command in a plan."""
+    """The options of a command, as in a plan."""
 
     argv: tuple[str, ...] = Field(min_length=1)
     input: Literal["stdin", "argument"] = "stdin"
@@ -50,10 +48,10 @@ class CommandOptions(FrozenModel):
 
 @dataclass(frozen=True, slots=True)
 class CommandSubject:
-    """A program that is started for each prompt, in a sandbox unless the plan says otherwise.
+    """A program that is started for each prompt, by default in a sandbox.
 
-    It can read the folder that it starts in and the paths that its arguments name, and use the network. It can change
-    only folders of its own, and sees no variables except those of `env`.
+    The program can use the network, and read its start folder and the paths in its arguments. It
+    can write only to private folders, and sees only the variables in `env`.
     """
 
     options: CommandOptions
@@ -66,7 +64,7 @@ class CommandSubject:
 
     @classmethod
     def from_spec(cls, spec: SubjectSpec) -> Self:
-        """Read the options, and the variables that `env` names. Raise `UsageError` if one is not set."""
+        """Read the options and the variables in `env`. Raise `UsageError` if one is not set."""
         options, environment = read_options(spec, CommandOptions), read_environment()
         if missing := [name for name in variables_in(options.env.values()) if name not in environment]:
             raise UsageError(
@@ -84,7 +82,7 @@ class CommandSubject:
             searched = os.get_exec_path({**os.environ, **self._env()})
         elif find_docker()[0] is None:
             searched = search_path(os.environ).split(os.pathsep)
-        else:  # an image has programs of its own
+        else:  # an image has its own programs
             return
         _check_program(self.options.argv[0], self.options.folder, searched)
 
@@ -96,7 +94,7 @@ class CommandSubject:
         return self
 
     async def attempt(self, task: Task) -> Transcript:
-        """Run the program on the prompt. A bad exit code is the subject's failure, a missing program is not."""
+        """Run the program on the prompt. A bad exit code is the subject's failure."""
         argv, stdin = self._input(task.prompt)
         if self.options.sandbox == "none":
             done = await self._unconfined(argv, stdin, task)
@@ -119,7 +117,7 @@ class CommandSubject:
         return SubjectError(": ".join(filter(None, [argv[0], why, said or ("" if output else "it said nothing")])))
 
     def _input(self, prompt: str) -> tuple[tuple[str, ...], bytes]:
-        """Return the arguments and the standard input for a prompt."""
+        """Return arguments and standard input for a prompt."""
         argv = self.options.argv
         if self.options.input == "stdin":
             return argv, prompt.encode()
@@ -137,9 +135,9 @@ class CommandSubject:
         if not isinstance(workspace, SandboxedWorkspace):
             raise InfraError("a command needs a sandboxed workspace", permanent=True)
         seconds, sandbox = task.limits.attempt_seconds, workspace.sandbox
-        if not isinstance(sandbox, BubblewrapSandbox | ProcessSandbox):  # a container has programs of its own
+        if not isinstance(sandbox, BubblewrapSandbox | ProcessSandbox):  # a container has its own programs
             return await workspace.run(argv, seconds=seconds, env=self._env(), network=True, stdin=stdin)
-        # The prompt is not a path that may be shown: the words of the plan say what the program can read.
+        # Only the words of the plan, not the prompt, decide which paths the program can read.
         plan = self.options.argv
         program = UserProgram(f"command {self.name!r}", plan, self._env(), self.options.folder)
         confined, command = await call(command_in, program, sandbox, workspace.place)
@@ -151,7 +149,7 @@ class CommandSubject:
             stdin=stdin,
         )
         if started.place.uid is None and isinstance(confined, BubblewrapSandbox):
-            # As for MCP servers: a folder that only root can read is read by root without any capability.
+            # As for MCP servers, folders for root only are read by root without capabilities.
             return judged(await supervise(confined.order(started), started))
         done: CommandResult = await confined.run(started)
         return done
@@ -167,7 +165,7 @@ class CommandSubject:
         )
         try:
             return (await supervise(order, command)).completed
-        except SupervisorLost as problem:  # the program can kill it, and must not gain an excuse by that
+        except SupervisorLost as problem:  # the program may have killed it, which is no excuse
             return problem.so_far
         except InfraError as problem:
             raise InfraError(str(problem), permanent=True) from problem
@@ -194,16 +192,3 @@ def _near_program(name: str, folders: Sequence[str]) -> str:
             names.update(path.name for path in Path(folder).iterdir())
     near = get_close_matches(name, sorted(names - {name}), n=1, cutoff=0.75)
     return f"did you mean {near[0]!r}?" if near else "install it, or write its whole path"
-
-
-def command_revision(argv: Sequence[str], folder: Path) -> str:
-    """Return a hash of the files that a command names: an edited script counts as another subject."""
-    hashed = hashlib.blake2b(digest_size=8)
-    found = False
-    for word in argv:
-        with suppress(OSError, ValueError):  # a word that no disk can have as a path
-            path = folder / word
-            if path.is_file() and path.resolve().is_relative_to(folder.resolve()):
-                hashed.update(read_file(path, _MAX_SCRIPT_SIZE))
-                found = True
-    return hashed.hexdigest() if found else ""

@@ -1,4 +1,4 @@
-"""Let a command-line coding agent attempt a case, with several tries if allowed, metered if possible: `cli-agent`."""
+"""Run a command-line coding agent on a case (`cli-agent`), with a meter and several tries."""
 
 import asyncio
 import os
@@ -41,14 +41,14 @@ from bakeoff.subjects.agent_run import AgentRun, joined, with_run
 from bakeoff.subjects.folder_changes import read_tree
 from bakeoff.toolchains.commands import AgentPackages, BroughtFiles, OpenPackages
 
-if TYPE_CHECKING:  # slow to import, and not every agent is metered
+if TYPE_CHECKING:  # slow to import, and not needed by all agents
     from bakeoff.meter import OpenMeter, Upstream
 
 CLI_AGENT = "cli-agent"
 TESTS_TOOL = "tests"
 """The tool of a task that runs the tests on `files`. It returns their messages, or None if all passed."""
 
-_HOME_PART = "home/"  # of a treatment: files for HOME
+_HOME_PART = "home/"  # prefix of a treatment's files for HOME
 _NOT_FOUND = 127
 _CANNOT_WORK = re.compile(
     r"\bauth|log(?:ged)?[ -]?in\b|sign(?:ed)?[ -]?in\b|credential|api[ _-]?key|unauthori[sz]ed|\b40[13]\b|forbidden"
@@ -68,17 +68,17 @@ You have tried before, and the files here are what you left. The tests are right
 
 @dataclass(frozen=True, slots=True)
 class TaskFiles:
-    """The values of `{sourceFiles}` and `{testFiles}` for one case, and the packages that its tests need."""
+    """The values of `{sourceFiles}` and `{testFiles}` for a case, and packages for its tests."""
 
     sources: tuple[str, ...] = ()
     tests: tuple[str, ...] = ()
     packages: AgentPackages | None = None
-    answer: tuple[str, ...] = ()  # patterns of the files that are tested before another try
+    answer: tuple[str, ...] = ()  # patterns of files to test before another try
 
 
 @dataclass(slots=True)
 class _Evidence:
-    """The evidence from trials of this subject that the agent works."""
+    """What trials of this subject have shown about whether the agent works."""
 
     started: StartedProgram | None = None
     at_work: bool = False  # its model answered, or it ended well or late, or changed an answer
@@ -87,7 +87,7 @@ class _Evidence:
 
 
 class CliAgentOptions(FrozenModel):
-    """The options of a command-line agent in a plan."""
+    """The options of a command-line agent, as in a plan."""
 
     definition: dict[str, Any]
     provider: str
@@ -100,7 +100,7 @@ class CliAgentOptions(FrozenModel):
 
 @dataclass(frozen=True, slots=True)
 class CommandAgent:
-    """One agent with one model of one provider."""
+    """An agent with one model of one provider."""
 
     definition: AgentDefinition
     provider: str
@@ -130,11 +130,12 @@ class CommandAgent:
         """Build the agent of a spec.
 
         Args:
-            spec: Its options hold the whole definition, so that a plan does not depend on files.
-            files: The files and packages of each case, by its id.
-            watch: Shows the changes of a workspace while the agent works.
-            sandbox: Makes the sandbox of the trials, if it is known in advance.
-            limited: The run has a budget, so that an agent without a meter is refused.
+            spec: The spec. Its options contain the whole definition, so that plans need no
+                other files.
+            files: The files and packages of each case, by id.
+            watch: Shows changes in a workspace while the agent works.
+            sandbox: Makes the sandbox for trials, if known in advance.
+            limited: True if the run has a budget, which requires a meter.
         """
         options = read_options(spec, CliAgentOptions)
         try:
@@ -146,10 +147,10 @@ class CommandAgent:
         given = {"environment": read_environment(), "files": files or {}, **options.model_dump(exclude={"definition"})}
         return cls(definition, watch=watch, sandbox=sandbox, limited=limited, **given)
 
-    # --- checks of the run before anything starts -------------------------------------------------------------------
+    # --- checks before the run -------------------------------------------------------------------
 
     def lacks(self) -> list[str]:
-        """Return the requirements of the agent that are not met."""
+        """Return the unmet requirements of the agent."""
         missing = [] if self.use_login else self.definition.missing(self.provider, self.environment)
         way_out = "; or log in and add --use-login" if self.definition.home.login else ""
         found = [f"{names} is not set, which {self.provider} needs{way_out}" for names in missing]
@@ -161,7 +162,7 @@ class CommandAgent:
         ]
 
     def check(self, case: Case) -> str | None:
-        """Return the problem of a treatment's file that replaces a file of the case or ours, or counts as an answer."""
+        """Return a problem if a treatment's file would replace other files or be an answer."""
         rule = self.definition.meter.get(self.provider, MeterRule())
         ours = {
             *self.definition.files,
@@ -184,7 +185,7 @@ class CommandAgent:
 
     @property
     def _treated_home(self) -> dict[str, str]:
-        """Return the files of the treatment for HOME, where agents look for settings of their users."""
+        """Return the treatment's files for HOME, where agents look for user settings."""
         inside = {name: text for name, text in self.treatment.items() if name.startswith(_HOME_PART)}
         return {name.removeprefix(_HOME_PART): text for name, text in inside.items()}
 
@@ -194,7 +195,7 @@ class CommandAgent:
 
     def _lacks_program(self) -> list[str]:
         program, sandbox = self.definition.command[0], self.sandbox() if self.sandbox else None
-        image = sandbox if isinstance(sandbox, DockerSandbox) else None  # it brings its own programs
+        image = sandbox if isinstance(sandbox, DockerSandbox) else None  # a container has its own programs
         if is_installed(program, image):
             return []
         if image is not None:
@@ -222,7 +223,7 @@ class CommandAgent:
         return told
 
     def _lacks_meter(self) -> list[str]:
-        """Return the reasons why the agent cannot be metered; unmetered, it gets the real key and the network."""
+        """Return why the agent cannot be metered, and would get the real key and the network."""
         try:
             upstream = self._upstream()
         except UsageError as error:
@@ -232,14 +233,14 @@ class CommandAgent:
         return []
 
     def secrets(self) -> dict[str, str]:
-        """Return the keys, the other variables that the agent receives, and the secrets of its login."""
+        """Return keys, other variables that the agent receives, and secrets of its login."""
         given = self._set(self.definition.handed_over(self.provider))
         login = login_secrets(login_files(self.definition.home.login)) if self.use_login else {}
         others = {name: value for name, value in given.items() if not is_address(value)}
         return {**self._spelled_out(), **login, **others, **self._keys()}
 
     def _spelled_out(self) -> dict[str, str]:
-        """Return the keys in the definition itself. A plan would store them, so it is refused if there are any."""
+        """Return keys in the definition itself, which is then refused: plans would store them."""
         env = {**self.definition.env, **(rule.env if (rule := self.definition.providers.get(self.provider)) else {})}
         spelled = {name: value for name, value in env.items() if "{" not in value}
         named = secrets_in(spelled)
@@ -254,7 +255,7 @@ class CommandAgent:
         return {name: self.environment[name].strip() for name in names if self.environment.get(name, "").strip()}
 
     def offline(self) -> "CommandAgent":
-        """Return an agent that works from recordings. It needs no key, but still needs the program."""
+        """Return an agent that uses recordings. It needs no key, but still the program."""
         agent = replace(self, only_recordings=True)
         name = self.definition.name
         if agent._upstream() is None:
@@ -277,9 +278,9 @@ class CommandAgent:
         return Needs(workspace=True, resources=(*shared, *packages.values()))
 
     def _upstream(self) -> "Upstream | None":
-        """Return the provider behind the meter; None if the agent runs without a meter."""
+        """Return the provider behind the meter, or None if the agent runs without a meter."""
         rule = self.definition.meter.get(self.provider)
-        if rule is None or self.use_login:  # a login is not billed by tokens, and its key belongs to the agent
+        if rule is None or self.use_login:  # a login is not billed by tokens and has no key of ours
             return None
         from bakeoff.meter import upstream_of
 
@@ -289,9 +290,9 @@ class CommandAgent:
     # --- one trial --------------------------------------------------------------------------------------------------
 
     async def attempt(self, task: Task) -> Transcript:
-        """Let the agent work in the trial's workspace, behind the meter if its provider can be metered.
+        """Run the agent in the trial's workspace, with a meter if the provider supports it.
 
-        Raise `InfraError` if the agent never started or its model never answered: then nothing was measured.
+        Raise `InfraError` if the agent never started, or its model never answered.
         """
         workspace = sandboxed(task)
         version = (await self._started(task, workspace)).version
@@ -314,14 +315,14 @@ class CommandAgent:
         return with_run(told, run)
 
     async def _started(self, task: Task, workspace: SandboxedWorkspace) -> StartedProgram:
-        """Ask the program for its version once, outside the agent's time limit."""
+        """Get the program's version once, outside of the agent's time limit."""
         if self.evidence.started is None:
             with task.clock.paused():
                 self.evidence.started = await try_to_start(self.definition, workspace.sandbox)
         return self.evidence.started
 
     async def _bring_packages(self, task: Task, workspace: SandboxedWorkspace) -> BroughtFiles:
-        """Put the packages of the case's tests into the workspace, if it has any."""
+        """Put the packages for the case's tests, if any, into the workspace."""
         wanted = self.files.get(task.case_id, TaskFiles()).packages
         if wanted is None:
             return BroughtFiles()
@@ -338,7 +339,7 @@ class CommandAgent:
         async with meter.open_trial(task, [upstream], place=workspace.place, worked=self.evidence.models) as trial:
             access = trial.access(workspace.sandbox.name, network=self.network)
             pointed = {"meterUrl": trial.base_url(access, upstream.name), "meterToken": trial.token}
-            # Real keys never enter the sandbox, whatever the names of their variables.
+            # Real keys never enter the sandbox, however their variables are named.
             keys = [key for key in (upstream.key, *self._keys().values()) if key]
 
             async def launching(asked: Task) -> AgentLaunch:
@@ -368,17 +369,17 @@ class CommandAgent:
     async def _work(
         self, task: Task, workspace: SandboxedWorkspace, launching: Callable[[Task], Awaitable["AgentLaunch"]]
     ) -> AgentRun:
-        """Run the agent. While its tests fail and it may try again, run it again with the messages of the tests."""
+        """Run the agent. While tests fail and tries are left, run it again with the messages."""
         before = await asyncio.to_thread(read_tree, workspace.folder)
         asked, runs = task, list[AgentRun]()
         while True:
             launch = await launching(asked)
-            if runs:  # HOME has these already, unless the agent itself has removed them
+            if runs:  # HOME already has these from the first try
                 launch = replace(launch, home={})
             runs.append(await carry_out(asked, launch, self.watch, before=before, tries=self.tries))
             if len(runs) >= self.tries or runs[-1].stop != "exited":
                 return joined(runs)
-            with task.clock.paused():  # testing is not the agent's time
+            with task.clock.paused():  # tests do not count as the agent's time
                 said = await self._failed_tests(task, workspace)
             if said is None:
                 return joined(runs)
@@ -386,14 +387,14 @@ class CommandAgent:
             asked = replace(task, prompt=f"{task.prompt}\n{_AGAIN}\n\n{said}\n")
 
     async def _failed_tests(self, task: Task, workspace: SandboxedWorkspace) -> str | None:
-        """Return the messages of the tests for the files in the workspace; None if all pass."""
+        """Test the files in the workspace. Return the messages, or None if all tests pass."""
         [tests] = [tool for tool in task.tools if tool.name == TESTS_TOOL]
         files, _ = await workspace.collect(self.files[task.case_id].answer)
         said = await tests.call({"files": {**files}})
         return None if said is None else str(said)
 
     def _launch(self, task: Task, workspace: SandboxedWorkspace, pointed: Mapping[str, str]) -> AgentLaunch:
-        """Return the command with all placeholders replaced. `pointed` has the values that direct it to the meter."""
+        """Return the command with placeholders replaced. `pointed` has the meter's values."""
         definition = self.definition
         rule = definition.meter[self.provider] if pointed else MeterRule()
         own = definition.providers.get(self.provider, ProviderRule())
@@ -418,7 +419,7 @@ class CommandAgent:
         return AgentLaunch((found, *rest), env, home, program_roots(found), self.network, *watched)
 
     async def _check_started(self, run: AgentRun, workspace: SandboxedWorkspace, launch: AgentLaunch) -> None:
-        """Raise `InfraError` if the program does not exist. Do not trust the agent, which could claim that."""
+        """Raise `InfraError` if the program does not exist, whatever the agent itself claims."""
         if run.exit_code != _NOT_FOUND or run.stop != "exited" or run.touched or run.stdout:
             return
         searched = {name: value for name, value in launch.env.items() if name == "PATH"}
@@ -448,16 +449,16 @@ class CommandAgent:
         raise error
 
     def _did_nothing(self, run: AgentRun, task: Task) -> bool:
-        """Return True if an agent failed without changing an answer. Many leave logs even if they never start."""
+        """Return True if the agent failed and changed no answer. Logs do not count as changes."""
         answer = self.files.get(task.case_id, TaskFiles()).answer
         changed = [name for name in run.touched if not answer or matches_pattern(name, answer)]
         return run.stop == "exited" and run.exit_code != 0 and not changed
 
     def _never_answered(self, run: AgentRun, statuses: Iterable[int]) -> InfraError:
-        """Return the error of an agent whose model has never answered: the agent did not work at all.
+        """Return the error for an agent whose model never answered, so that nothing was measured.
 
-        If an agent has worked before and now gives up, it has failed: otherwise it could skip cases that it cannot
-        solve. `statuses` are those of the requests that the provider refused.
+        If the agent worked before and now gives up, it has failed: agents must not skip cases that
+        they cannot solve. `statuses` are the HTTP statuses of refused requests.
         """
         refused = ", ".join(map(str, sorted(statuses)))
         why = f"got no answer of its model ({self.provider} answered {refused})" if refused else "never asked its model"

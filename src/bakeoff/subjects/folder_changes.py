@@ -1,8 +1,7 @@
-"""Read the texts of a folder, compare two states of it, and find the files that an agent has opened.
+"""Read the texts in a folder, compare two states, and find files that an agent has opened.
 
-A file counts as opened if the kernel has changed its access time, whatever the agent says. File systems that are
-mounted with `noatime` keep no such time: then nothing is claimed. An agent may have put links and pipes in place of the
-files, so all files are opened as untrusted ones.
+A file counts as opened if the kernel has changed its access time. Without access times (`noatime`),
+the result is unknown. Agents may replace files by links or pipes, so all files are untrusted.
 """
 
 import difflib
@@ -22,7 +21,7 @@ PASSED_OVER = frozenset(
 )
 """Folders of version control and tools: their names are noted, their contents are never read."""
 
-_NO_FILE = ("is not there", "is a folder")  # reasons why a file no longer exists
+_NO_FILE = ("is not there", "is a folder")  # reasons that mean that a file no longer exists
 MAX_FILES = 500
 MAX_BYTES = 8 * 1024 * 1024
 _MAX_PATCH_LENGTH = 200_000  # characters
@@ -37,12 +36,12 @@ _STEERING = (
 """Names of files that test runners, and readers of their reports, look for."""
 _ALIKE = re.compile(r"\.pth$|\.config\.|test|spec|(^|/)\.")
 
-_LONG_AGO = 1  # seconds; older than any change, so that also `relatime` notes the next time a file is read
+_LONG_AGO = 1  # seconds; so old that even `relatime` records the next read
 
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """The texts of a folder, the reasons for refused files, and the folders that were not read."""
+    """The texts in a folder, refused files with reasons, and folders that were not read."""
 
     files: Mapping[str, str]
     refused: Mapping[str, str]
@@ -58,31 +57,31 @@ class Changes:
     removed: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
     patch: str = ""
-    known: frozenset[str] = frozenset()  # names that existed before
+    known: frozenset[str] = frozenset()  # names of earlier files
 
     @property
     def touched(self) -> tuple[str, ...]:
         return tuple(sorted({*self.added, *self.changed, *self.removed, *self.refused}))
 
     def weightiest(self, most: int) -> tuple[str, ...]:
-        """Return at most this many changed names, the most important first, so that many files cannot hide one."""
+        """Return at most this many changed names, the most important first."""
         return tuple(sorted(sorted(self.touched, key=partial(_weight, self.known))[:most]))
 
 
 def _weight(known: Collection[str], name: str) -> tuple[bool, bool, bool, int, str]:
-    """Return a sort key: existing files first, then files that may steer tests, then files nearer to the top."""
+    """Return a sort key: existing files first, then files that affect tests, then short paths."""
     steers = PurePosixPath(name).name in _STEERING
     return name not in known, not steers, not _ALIKE.search(name), name.count("/"), name
 
 
 def read_tree(folder: Path, known: Collection[str] = ()) -> Tree:
-    """Read everything in an untrusted folder. Links and special files are refused, not followed.
+    """Read everything in an untrusted folder. Links and special files are refused.
 
-    Files that are `known`, and files beside them that steer tests, are read even if there are too many others.
+    `known` files, and files that affect tests, are read even if there are too many files.
     """
     with open_folder(folder) as opened, os.scandir(opened) as entries:
         found = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
-    # One pattern for each folder at the top level, so that huge folders of tools are never walked.
+    # One pattern per top-level folder, so that huge folders of tools are skipped.
     wanted = [name for name, is_folder in found if is_folder and name not in PASSED_OVER and not _special(name)]
     folders = sorted({parent for name in known for parent in PurePosixPath(name).parents})
     beside = [str(parent / name) for parent in folders for name in _STEERING]
@@ -96,7 +95,7 @@ def read_tree(folder: Path, known: Collection[str] = ()) -> Tree:
 
 
 def read_matching(folder: Path, patterns: Iterable[str]) -> Tree:
-    """Read the files of an untrusted folder that match a pattern, except those of version control and tools."""
+    """Read matching files of an untrusted folder. Skip those of version control and tools."""
     taken = take(folder, patterns, max_bytes=MAX_BYTES, max_files=MAX_FILES)
     wanted = {name: data for name, data in taken.files.items() if not PASSED_OVER & set(name.split("/")[:-1])}
     return Tree(*TakenFiles(wanted, taken.refused).texts())
@@ -107,9 +106,9 @@ def _special(name: str) -> bool:
 
 
 def changes_between(before: Tree, after: Tree) -> Changes:
-    """Return the changes from one state of a folder to another, with a patch of the texts.
+    """Return the changes between two states of a folder, with a patch of the texts.
 
-    New files that are refused, such as links, are listed separately. A folder that is not read counts as added.
+    New refused files, such as links, are listed separately. New unread folders count as added.
     """
     added = sorted(after.files.keys() - before.files.keys())
     removed = sorted(before.files.keys() - after.files.keys() - after.refused.keys())
@@ -128,7 +127,7 @@ def changes_between(before: Tree, after: Tree) -> Changes:
 
 
 def cut_patch(patch: str) -> str:
-    """Return a patch, cut with a note if it is too long to be kept in a record."""
+    """Return a patch. If it is too long for a record, cut it and add a note."""
     return patch if len(patch) <= _MAX_PATCH_LENGTH else f"{patch[:_MAX_PATCH_LENGTH]}\n… (the rest is left out)\n"
 
 
@@ -138,20 +137,20 @@ def _diff(name: str, before: str | None, after: str | None) -> str:
     patch = "".join(f"{line}\n" for line in lines)
     if len(patch) <= _MAX_DIFF_LENGTH:
         return patch
-    # Removed lines come before added ones, so that a file with many additions does not hide its losses.
+    # Removed lines come first, so that many additions do not hide them.
     written = patch.splitlines(keepends=True)
     ordered = [line for mark in "-+" for line in written[2:] if line[0] == mark]
     return f"{''.join((*written[:2], *ordered))[:_MAX_DIFF_LENGTH]}\n… (the rest of this file is left out)\n"
 
 
 def patch_of(before: Mapping[str, str], after: Mapping[str, str]) -> str:
-    """Return a patch of the files in `after` only."""
+    """Return a patch of the files that are in `after`."""
     differing = [name for name in sorted(after) if before.get(name) != after[name]]
     return cut_patch("".join(_diff(name, before.get(name), after[name]) for name in differing))
 
 
 def mark_unread(folder: Path, names: Iterable[str]) -> bool:
-    """Mark files as unread. Return True if the file system will notice when they are read."""
+    """Mark files as unread. Return True if the file system will record when they are read."""
     marked = [name for name in names if _forget(folder, name)]
     noticed = any(_is_read(folder, name, now=True) for name in marked)
     for name in marked:
@@ -160,7 +159,7 @@ def mark_unread(folder: Path, names: Iterable[str]) -> bool:
 
 
 def files_read(folder: Path, names: Iterable[str]) -> tuple[str, ...]:
-    """Return the files that were read since they were marked, without those that no longer exist."""
+    """Return the existing files that were read after they were marked."""
     return tuple(name for name in names if _is_read(folder, name))
 
 
@@ -171,7 +170,7 @@ def _opened(folder: Path, name: str) -> Iterator[int]:
 
 
 def _forget(folder: Path, name: str) -> bool:
-    """Set the access time back. Return True if there is such a file."""
+    """Reset a file's access time. Return True if the file exists."""
     with suppress(OSError), _opened(folder, name) as file:
         os.utime(file, ns=(_LONG_AGO * 10**9, os.fstat(file).st_mtime_ns))
         return True
@@ -179,7 +178,7 @@ def _forget(folder: Path, name: str) -> bool:
 
 
 def _is_read(folder: Path, name: str, *, now: bool = False) -> bool:
-    """Return True if a file was read since it was marked. With `now`, read it first."""
+    """Return True if a file was read after it was marked. With `now`, read it first."""
     with suppress(OSError), _opened(folder, name) as file:
         return (not now or bool(os.read(file, 1))) and os.fstat(file).st_atime > _LONG_AGO
     return False

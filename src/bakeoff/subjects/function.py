@@ -1,4 +1,4 @@
-"""Judge a Python function: it gets the prompt, and its return value is the output."""
+"""Run a Python function as a subject. It gets the prompt, and its return value is the output."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from bakeoff.record import Transcript
 
 
 class FunctionSubjectOptions(FrozenModel):
-    """The options of a subject of the kind `function`: `target` names it as `module:function`."""
+    """The options of the kind `function`. `target` is the name, as `module:function`."""
 
     target: str
 
@@ -26,16 +26,16 @@ class FunctionSubject:
     """A callable `(prompt) -> JSON value or Transcript`, sync or async."""
 
     function: Callable[[str], Any]
-    # An exception is a result of the subject, not a fault of the infrastructure.
+    # Exceptions are the subject's failures, not those of the infrastructure.
     raises_its_own_errors: ClassVar[bool] = True
 
     @classmethod
     def from_spec(cls, spec: SubjectSpec) -> Self:
-        """Import the function that the spec names. Raises `UsageError` if that fails."""
+        """Import the function. Raise `UsageError` if that fails."""
         return cls(import_target(read_options(spec, FunctionSubjectOptions).target, describe(spec)))
 
     async def attempt(self, task: Task) -> Transcript:
-        """Call the function with the prompt. Its exceptions are the subject's own errors."""
+        """Call the function with the prompt. Its exceptions count as the subject's failures."""
         try:
             answer: Transcript | JsonValue = await call(self.function, task.prompt)
         except SystemExit as error:
@@ -44,10 +44,10 @@ class FunctionSubject:
 
 
 def function_subject(function: Callable[[str], Any], name: str | None = None) -> SubjectSpec:
-    """Return the spec of a function that can be imported by name.
+    """Return the spec for a function that can be imported by name.
 
-    `name` is the name in reports; the default is the function's own name. The spec has a hash of the function's source,
-    so that a resumed run asks an edited function again.
+    `name` is used in reports; by default, the function's name. The spec has a hash of the
+    function's source, so that resuming repeats trials of an edited function.
     """
     target = target_of(function)
     return SubjectSpec(

@@ -1,4 +1,4 @@
-"""Ask a model: `model` asks once, `agent` lets it call tools step by step."""
+"""Use a model as a subject. `model` asks once; `agent` lets it call tools step by step."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
@@ -38,7 +38,7 @@ _MCP = "servers, or `http:URL` and `stdio:COMMAND`; `${NAME}` in env and headers
 
 
 class ProviderOptions(FrozenModel):
-    """A provider that a configuration adds: an address with the OpenAI API, or a class of the user."""
+    """A provider from a configuration: an address with the OpenAI API, or a user's class."""
 
     base_url: str | None = None
     key_variable: str | None = None
@@ -47,7 +47,7 @@ class ProviderOptions(FrozenModel):
 
 
 class ModelOptions(FrozenModel):
-    """The options of a model in a plan."""
+    """The options of a model, as in a plan."""
 
     model: str
     system: str | None = None
@@ -78,14 +78,14 @@ class AgentOptions(ModelOptions):
 
 @dataclass(frozen=True, slots=True)
 class ModelSubject:
-    """A model that is asked over the network, on this machine, or from a script."""
+    """A model that runs at a provider, on this machine or from a script."""
 
     name: ModelName
     options: ModelOptions
     access: ProviderAccess
     most_steps: int = 1
     uses_tools: bool = False
-    servers: tuple[ServerSpec, ...] = ()  # as in the plan, with the names of variables
+    servers: tuple[ServerSpec, ...] = ()  # as in the plan, with variables not replaced
     hub: McpHub | None = None
     only_recordings: bool = False
 
@@ -93,7 +93,7 @@ class ModelSubject:
     def from_spec(cls, spec: SubjectSpec, environment: Mapping[str, str] | None = None) -> Self:
         """Build a model, or an agent if the spec's kind is `agent`.
 
-        `environment` has the keys; None means the process environment and `.env` files.
+        `environment` has the API keys; None means the process and `.env` files.
         """
         options = read_options(spec, AgentOptions if spec.kind == "agent" else ModelOptions)
         environment = read_environment() if environment is None else environment
@@ -111,7 +111,7 @@ class ModelSubject:
         return cls(name, options, access, options.max_steps, uses_tools=True, servers=named, hub=hub)
 
     def lacks(self) -> list[str]:
-        """Return the reasons why the model cannot be asked yet."""
+        """Return why the model cannot be asked yet; empty if it can."""
         return self.access.lacks()
 
     def secrets(self) -> dict[str, str]:
@@ -119,7 +119,7 @@ class ModelSubject:
         return {name: value for each in (*told, self.access.secrets()) for name, value in each.items()}
 
     def offline(self) -> Self:
-        """Return a subject that works from recordings. It needs no key, no weights and no connection."""
+        """Return a subject that uses recordings, without key, weights and connection."""
         return replace(self, only_recordings=True)
 
     @property
@@ -129,7 +129,7 @@ class ModelSubject:
 
     async def attempt(self, task: Task) -> Transcript:
         talk = await self.asking(task)(begin(self.options.system, task.prompt))
-        # Add the hash of each server's tool list to the metadata.
+        # Add a hash of each server's tools to the metadata.
         transcript = talk.transcript()
         if self.hub is None:
             return transcript
@@ -138,7 +138,7 @@ class ModelSubject:
         return transcript.model_copy(update={"metadata": {**transcript.metadata, **hashes}})
 
     def asking(self, task: Task) -> Callable[[Conversation], Awaitable[Conversation]]:
-        """Return a function that continues a conversation of one trial until the model has answered the user."""
+        """Return a function that continues a trial's conversation until the model has finished."""
         caller, tools = self._caller(task), self._tools(task)
         steps, schema = self.most_steps, self.options.output_schema
         return lambda talk: converse(caller, talk, tools, max_steps=steps, output_schema=schema)

@@ -1,4 +1,4 @@
-"""Run tests on candidates: warm Vitest and Jest, Vitest in Chromium, pytest, and any command that writes JUnit XML.
+"""Run tests on answers ("candidates"), with Vitest, Jest, pytest or a command with JUnit reports.
 
 See docs/explanation/toolchains.md.
 

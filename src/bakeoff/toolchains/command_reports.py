@@ -1,8 +1,8 @@
-"""Make test commands report each test, and read the runner's report: a file, or a stream of its own.
+"""Make test commands report each test, and read the reports.
 
-The report does not contain the output of an answer: `go test -json` reads a stream that the answer's `os.Stdout` does
-not reach, and libtest, JUnit, Catch and Jest write files. However, an answer shares the process with the runner, and
-can ultimately write anything there. So the report shows which tests ran, and twins in `bakeoff.grading` show the rest.
+Normal output of an answer does not get into the report: `go test -json` reads a separate stream,
+and libtest, JUnit, Catch and Jest write files. But the answer shares the runner's process, and
+could forge the report. So the report only shows which tests ran; the proof is by `bakeoff.grading`.
 """
 
 import re
@@ -40,7 +40,7 @@ LIMITS = Limits(memory_mb=4096, processes=256, disk_mb=1024, output_kb=4096)
 Reader = Callable[[str, str], list[TestOutcome]]
 """Reads the tests of a report, and messages from the printed output. Raises `ValueError` if it is not a report."""
 _MESSAGE = 4000  # characters
-_ELEMENTS = 5  # of a report for each test
+_ELEMENTS = 5  # XML elements per test
 _PYTEST = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONDONTWRITEBYTECODE": "1"}
 _TESTS_BY_SCRIPT = re.compile(r"(?:(?:corepack\s+)?(?:yarn|pnpm)|(npm))(?:\s+run)?\s+test")
 _JEST_SCRIPT = re.compile(r"(?:corepack\s+)?(?:(?:yarn|pnpm)\s+)?jest\b")
@@ -48,8 +48,8 @@ _RUST_TEST = re.compile(r"^(?=(?:ok|failed|ignored)\b)", re.MULTILINE)
 _RUST_MESSAGE = re.compile(r"^---- (\S+) stdout ----\n(.*?)(?=^---- |^failures:$|\Z)", re.MULTILINE | re.DOTALL)
 _GO_PACKAGE = re.compile(r"^package\s+(\w+)", re.MULTILINE)
 _GO_OUTPUT = "TestBakeoffOutput"
-_MAX_NAME = 1000  # no test of a reference has a longer one
-# The first test of a package. The runner has got its own stream by then, and what an answer prints goes elsewhere.
+_MAX_NAME = 1000  # no reference has a test with a longer name
+# Runs before all tests. Gives the runner its own stream, which prints do not reach.
 _GO_FIRST = """package {package}
 
 import (
@@ -68,10 +68,10 @@ _GO_LOGGED = re.compile(r"^\s+\S+_test\.go:\d+: ")
 
 @dataclass(frozen=True, slots=True)
 class JunitToolchain:
-    """The resource that runs `argv` in the folder of the files, where it writes its report.
+    """The resource that runs the command `argv`, which writes a JUnit report.
 
-    A canary has to be in the language of the tests, so the suite brings its own: `canary` is the name of a test that
-    must fail. A suite without a canary is trusted.
+    `canary` names a test of the suite that must fail, to show that the report is honest. A suite
+    without a canary is trusted.
     """
 
     sandbox: Callable[[], Sandbox]
@@ -90,17 +90,17 @@ class JunitToolchain:
 
 @dataclass(frozen=True, slots=True)
 class OpenJunit:
-    """Runs the command once for each candidate, in a folder of its own."""
+    """Runs the command once for each candidate, in a separate folder."""
 
     sandbox: Sandbox
     toolchain: JunitToolchain
 
     async def run(self, files: Mapping[str, str], *, tests: Sequence[str] = (), seconds: float) -> TestRun:
-        """Run the command in a new folder with these files, and return the tests of its report.
+        """Run the command in a new folder with these files, and return the reported tests.
 
-        Raise `GraderError` if the command is not on the machine: that is not the candidate's fault.
+        Raise `GraderError` if the command is not installed.
         """
-        del tests  # the command knows its tests
+        del tests  # the command decides which tests run
         chosen = self.toolchain
         async with open_place() as place:
             put_files(place, {name: text for name, text in files.items() if name != chosen.report})
@@ -129,9 +129,9 @@ class OpenJunit:
 
 
 def read_junit(text: str, between: str = " > ") -> list[TestOutcome]:
-    """Return the tests of a report that may be hostile. Raise `ValueError` if it is not a report.
+    """Return the tests in a report, which may be hostile. Raise `ValueError` if it is invalid.
 
-    `between` joins the class and the name of a test.
+    `between` joins class and name of a test.
     """
     if len(text) > MAX_REPORT_SIZE:
         raise ValueError(f"it has {len(text)} characters, more than {MAX_REPORT_SIZE}")
@@ -145,7 +145,7 @@ def read_junit(text: str, between: str = " > ") -> list[TestOutcome]:
 
 
 class _BoundedTree(ElementTree.TreeBuilder):
-    """A tree builder that stops at a flood of elements, which would take minutes to read."""
+    """A tree builder that limits the number of elements, since too many take minutes to read."""
 
     elements = 0
 
@@ -175,23 +175,23 @@ def _outcome(test: ElementTree.Element, between: str) -> TestOutcome:
 
 @dataclass(frozen=True, slots=True)
 class CommandReport:
-    """The report of each test, if the command can be made to write one. Without it the command counts as one test."""
+    """How a command reports each test. Without reports, it counts as a single test."""
 
     command: str
     file: str
     read: Reader = lambda _text, _printed: []
     env: Mapping[str, str] = field(default_factory=dict)
-    required: bool = False  # a run without a report is not a run
+    required: bool = False  # a run without a report is invalid
     files: Mapping[str, str] = field(default_factory=dict)
     """Additional files that the command needs for its report."""
 
     @classmethod
     def wanted(cls, command: str, track: Track, files: Mapping[str, str]) -> "CommandReport":
-        """Return how a command of a track is made to report its tests.
+        """Return how to make a track's command report its tests.
 
         Args:
-            command: The command as the track writes it, without its installing part.
-            track: The track, whose runner determines the format of the report.
+            command: The track's command, without the part that installs.
+            track: The track, whose runner decides the format.
             files: The files of the exercise; `package.json` shows whether a script runs Jest.
         """
         name = f"report-{secrets.token_hex(8)}"
@@ -208,11 +208,11 @@ class CommandReport:
         return cls(command, f"{name}.none")
 
     def check(self, command: str, done: CommandResult, written: bytes | None) -> TestRun:
-        """Return the tests that ran, according to the report and the exit code."""
+        """Return the tests that ran, by the report and the exit code."""
         text = (written or b"").decode(errors="replace")
         try:
             tests = self.read(text, done.stdout.decode(errors="replace"))
-        except ValueError:  # not the runner's report: only the exit code is left
+        except ValueError:  # not a report, so only the exit code counts
             tests = []
         words = without_colours(f"{text[-_MESSAGE:]}\n{last_output(done)}" if self.required else last_output(done))
         if not tests and self.required:
@@ -272,10 +272,10 @@ def _report_go(name: str, files: Mapping[str, str]) -> CommandReport:
 
 
 def _read_go(text: str, _printed: str) -> list[TestOutcome]:
-    """Read the events of `go test -json`. A test that began and did not end is left out.
+    """Read the events of `go test -json`. Tests that did not end are left out.
 
-    If the process ends with exit code 0, Go reports that the running test has passed. So a test has passed only if it
-    printed its own `--- PASS` line. A test with subtests is left out too, unless it failed by itself.
+    If the process exits with 0, Go reports the running test as passed. So a test counts as passed
+    only with its own `--- PASS` line. Those with subtests count only if they fail.
     """
     states: dict[str, TestState] = {"pass": "passed", "fail": "failed", "skip": "skipped"}
     printed, ended = defaultdict[str, list[str]](list), dict[str, TestState]()
@@ -305,7 +305,7 @@ def _read_go(text: str, _printed: str) -> list[TestOutcome]:
 
 
 def _report_rust(name: str, files: Mapping[str, str]) -> CommandReport:
-    """Return a command that runs each test file separately: otherwise one test program overwrites another's report."""
+    """Return a command that runs test files separately, so that their reports stay apart."""
     targets = [path.stem for path in map(PurePosixPath, files) if path.parent.name == "tests" and path.suffix == ".rs"]
     runs = [
         f"cargo test --offline --test {shlex.quote(each)} -- --include-ignored --logfile={name}.{at} || failed=$?"
@@ -316,10 +316,10 @@ def _report_rust(name: str, files: Mapping[str, str]) -> CommandReport:
 
 
 def _read_rust(text: str, printed: str) -> list[TestOutcome]:
-    """Read the log of Rust's test programs, sorted by names: the tests ran at the same time."""
+    """Read the log of Rust's test programs, sorted by name, because tests run in parallel."""
     states: dict[str, TestState] = {"ok": "passed", "failed": "failed", "ignored": "skipped"}
     messages = dict(_RUST_MESSAGE.findall(printed))
-    # The state, a note if it failed or was ignored, and the name.
+    # The state, a note for failed or ignored tests, and the name.
     entries = [entry for entry in map(str.split, _RUST_TEST.split(text)) if len(entry) == 2 or entry[:1] != ["ok"]]
     return [
         TestOutcome(name=name, state=states[state], message=_message([messages.get(name, "")]))
@@ -338,7 +338,7 @@ def _report_catch(name: str, _files: Mapping[str, str]) -> CommandReport:
 
 
 def _read_catch(text: str, _printed: str) -> list[TestOutcome]:
-    """Read Catch's XML, and drop the classes, which only repeat the name of the program."""
+    """Read Catch's XML. Drop the classes, which only repeat the program's name."""
     return [test.model_copy(update={"name": test.name.partition(" > ")[2]}) for test in read_junit(text)]
 
 
@@ -348,7 +348,7 @@ def _message(parts: Iterable[str]) -> str:
 
 _REPORTING: Mapping[str, Callable[[str, Mapping[str, str]], CommandReport]] = {
     str(GO.command): _report_go,
-    # Only the tests of the exercise: an answer may have tests of its own beside its code, and in its comments.
+    # Only the exercise's tests, since answers may contain their own.
     str(RUST.command): _report_rust,
     str(JAVA.command): lambda name, _files: CommandReport(
         f"{JAVA.command} --reports-dir={name}", f"{name}/TEST-junit-jupiter.xml", _read_cases, required=True

@@ -1,9 +1,9 @@
-"""Run a track's own test command, for users who want exactly that, and give its packages to agents.
+"""Run a track's own test command, if the user wants that, and give its packages to agents.
 
-The installing part of a command runs once, with a network and without any candidate. The tests then run without a
-network. A command reports little: its exit code, and test results if we know its runner. Both come from the candidate's
-sandbox, so they are only a claim. `bakeoff.grading` has our own runner of the language confirm it, with perturbed twins
-of the tests. Agents that run an exercise's tests themselves get the installed packages linked into their workspace.
+The part of a command that installs packages runs once, with a network and without candidates. The
+tests then run without a network. Their exit code and reports come from the candidate's sandbox, so
+they are only claims, which `bakeoff.grading` confirms with our own runner and twins of the tests.
+Agents that run an exercise's tests get the packages linked into their workspace.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ _MANAGERS = {
     "COREPACK_ENABLE_AUTO_PIN": "0",
     "YARN_ENABLE_GLOBAL_CACHE": "0",
     "YARN_ENABLE_TELEMETRY": "0",
-    "YARN_NODE_LINKER": "node-modules",  # a folder can be linked into each trial; Plug'n'Play cannot
+    "YARN_NODE_LINKER": "node-modules",  # a folder that can be linked, unlike Plug'n'Play
 }
 _RESOURCES = ("src/main/resources", "src/test/resources")
 _COMPILERS = {"GOTOOLCHAIN": "local", "GOPROXY": "off", "CARGO_NET_OFFLINE": "true"}
@@ -58,15 +58,15 @@ _SETTINGS = "tsconfig.json"
 
 @dataclass(frozen=True, slots=True)
 class BroughtFiles:
-    """The paths and variables that a command in the workspace needs to use the packages there."""
+    """Paths and variables that commands in the workspace need to use its packages."""
 
     readable: tuple[Path, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
 
 
 def tools_of(track: Track, sandbox: Sandbox) -> BroughtFiles:
-    """Return the paths to a track's compilers on this machine. A container has its own."""
-    # What is compiled comes last: no answer can replace a class of the libraries.
+    """Return the paths of a track's compilers on this machine; empty in a container."""
+    # Compiled classes come last, so that answers cannot replace library classes.
     libraries = {"CLASSPATH": ":".join((*track.jars, *_RESOURCES, "build"))} if track.jars else {}
     if not track.programs or sandbox.name == "docker":
         return BroughtFiles(env=libraries)
@@ -78,15 +78,15 @@ def tools_of(track: Track, sandbox: Sandbox) -> BroughtFiles:
 def _tools_of(track: Track, usual_path: str) -> BroughtFiles:
     found = [path for program in track.programs if (path := program_path(program)) is not None]
     folders, roots = [Path(path).parent for path in found], [root for path in found for root in program_roots(path)]
-    # Rustup and Go put links into PATH; the compiler and its libraries are elsewhere. Rustup looks for them in HOME,
-    # which need not be the one that it was installed in.
+    # Rustup and Go put only links into PATH. Rustup looks for the compiler in HOME,
+    # which may differ from the HOME of its installation.
     rustup = next((home for folder in folders if (home := folder.parent.with_name(".rustup")).is_dir()), None)
     host = os.environ if rustup is None else {"RUSTUP_HOME": str(rustup), **os.environ}
     for asked, inner in ((("rustc", "--print", "sysroot"), "bin"), (("go", "env", "GOROOT"), "bin")):
         if asked[0] in track.programs and (said := (said_by(*asked, env=host) or "").strip()).startswith("/"):
             folders.insert(0, Path(said) / inner)
             roots.append(Path(said))
-    if "java" in track.programs:  # Debian keeps the settings of its JDK there
+    if "java" in track.programs:  # Debian's JDK has its settings there
         roots += Path("/etc").glob("java*")
     path = os.pathsep.join(dict.fromkeys([*map(str, folders), usual_path]))
     return BroughtFiles(without_homes(roots), {**_COMPILERS, "PATH": path})
@@ -94,18 +94,18 @@ def _tools_of(track: Track, usual_path: str) -> BroughtFiles:
 
 @dataclass(frozen=True, slots=True)
 class CommandRunner:
-    """Runs a command in a folder of its own for each candidate."""
+    """Runs a command in a separate folder for each candidate."""
 
     sandbox: Sandbox
     track: Track
     command: str
 
     async def run(self, files: Mapping[str, str], *, tests: Sequence[str] = (), seconds: float) -> TestRun:
-        """Run the command on a candidate, without a network. Packages are installed once for all candidates.
+        """Run the command on a candidate without network. Packages are installed only once.
 
-        `tests` is ignored, because the command knows its tests. Raises `InfraError` if the installation fails.
+        `tests` is ignored, since the command chooses tests. Raise `InfraError` if installing fails.
         """
-        del tests  # the command knows its tests
+        del tests  # the command decides which tests run
         install, test = split_command(self.command)
         files = without_package_names(files)
         installed = None if install is None else await self._installed(install, files)
@@ -128,7 +128,7 @@ class CommandRunner:
         return report.check(self.command, done, next(iter(taken.files.values()), None))
 
     async def bring(self, place: Place, files: Mapping[str, str]) -> BroughtFiles:
-        """Put the installed packages into an agent's workspace, so that the rest of the command works there."""
+        """Put the installed packages into an agent's workspace, so that the tests can run there."""
         install, _ = split_command(self.command)
         tools = tools_of(self.track, self.sandbox)
         if install is None:
@@ -142,7 +142,7 @@ class CommandRunner:
 
     async def _installed(self, install: str, files: Mapping[str, str]) -> Path:
         manifests = {name: text for name, text in files.items() if _MANIFESTS.fullmatch(name)}
-        # The entries of a lock file are sorted, also by the name that was removed.
+        # Entries of a lock file are sorted, even by the removed name.
         wanted = {name: sorted(text.split("\n\n")) for name, text in manifests.items()}
         key = fingerprint(install, wanted, self.sandbox.name, platform.system(), platform.machine())
         folder = cache_folder() / "toolchains" / f"track-{self.track.slug}-{key[:16]}"
@@ -160,16 +160,16 @@ class CommandRunner:
                     told = f"`{install}` failed; can the registry be reached? {last_output(done)}"
                     raise InfraError(told, permanent=True)
                 for source, name in ((place.work, "work"), (place.home / "corepack", "corepack")):
-                    if source.is_dir():  # a copy belongs to our own user
+                    if source.is_dir():  # so that we own the copy
                         await asyncio.to_thread(shutil.copytree, source, beside / name, symlinks=True)
 
         return await install_once(folder, fill)
 
 
 def _bring(installed: Path, place: Place) -> None:
-    """Link folders, which is cheap, and copy files, since some are read relative to their own location.
+    """Link the installed folders, and copy the files, because some are read by relative paths.
 
-    Package managers compare the lock file with what they installed, byte by byte, so theirs replaces the exercise's.
+    Package managers expect their own lock file, so it replaces that of the exercise.
     """
     for source in (installed / "work").iterdir():
         beside = place.work / source.name
@@ -183,7 +183,7 @@ def _bring(installed: Path, place: Place) -> None:
 
 
 def without_package_names(files: Mapping[str, str]) -> dict[str, str]:
-    """Give all exercises of a track the same package name and no description, so that they share an installation."""
+    """Give all exercises of a track the same package name, so that they share packages."""
     manifest = json_object(files.get("package.json", "")) or {}
     name = manifest.get("name")
     if not isinstance(name, str):
@@ -196,7 +196,7 @@ def without_package_names(files: Mapping[str, str]) -> dict[str, str]:
 
 
 async def _registry_settings() -> dict[str, str]:
-    """Return settings that point the registries of corepack and yarn to npm's. No candidate sees these settings."""
+    """Return settings by which corepack and yarn use npm's registry. Candidates do not see them."""
     settings = {name: os.environ[name] for name in _NETWORK_VARIABLES if os.environ.get(name)} | _MANAGERS
     if npm := shutil.which("npm"):
         registry = (await output_of([npm, "config", "get", "registry"], Path("/"), seconds=60.0)).strip().rstrip("/")
@@ -212,23 +212,23 @@ def _offline_settings(installed: Path | None) -> dict[str, str]:
 
 
 class OpenPackages(Protocol):
-    """Puts packages into a workspace in which nothing has run yet."""
+    """Puts packages into workspaces in which nothing has run yet."""
 
     async def bring(self, place: Place, files: Mapping[str, str]) -> BroughtFiles:
-        """Put the packages into a place. Return the paths that an agent's commands must read, and their variables.
+        """Put the packages into a place. Return the paths and variables that commands need.
 
-        `files` are those of the exercise, some of which say what to install.
+        `files` are those of the exercise, including lists of packages.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class AgentPackages:
-    """The resource that puts the packages of a track's tests into workspaces, as read-only links.
+    """The resource that links the packages of a track's tests into workspaces, read-only.
 
     Args:
-        sandbox: Makes the sandbox that a command installs in.
+        sandbox: Makes the sandbox for installing.
         track: The language of the exercises.
-        command: The command that tests them, if it is not our own runner; its first part installs.
+        command: The test command, unless it is our own runner. Its first part installs.
     """
 
     sandbox: Callable[[], Sandbox]
@@ -241,7 +241,7 @@ class AgentPackages:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[OpenPackages]:
-        """Yield an object that provides packages. Those of a command are installed when the first agent needs them."""
+        """Yield an object that provides packages. They are installed for the first agent."""
         if self.command is not None:
             yield CommandRunner(self.sandbox(), self.track, self.command)
         else:
@@ -250,12 +250,12 @@ class AgentPackages:
 
 @dataclass(frozen=True, slots=True)
 class JestPackages:
-    """Jest, Babel and TypeScript in the versions that grade. Exercises without TypeScript settings get default ones."""
+    """The versions of Jest, Babel and TypeScript that grade, and default TypeScript settings."""
 
     modules: Path
 
     async def bring(self, place: Place, files: Mapping[str, str]) -> BroughtFiles:
-        """Link the packages, and add default TypeScript settings if the exercise has none."""
+        """Link the packages. Add default TypeScript settings if the exercise has none."""
         if _SETTINGS not in files:
             await asyncio.to_thread(put_files, place, {_SETTINGS: (JEST_SOURCES / _SETTINGS).read_bytes()})
         link = place.work / _MODULES
@@ -265,7 +265,7 @@ class JestPackages:
 
 
 def packages_of(grading: Grading | None, sandbox: Callable[[], Sandbox]) -> AgentPackages | None:
-    """Return the resource that lets agents run the tests of a case; None if no packages are needed or known."""
+    """Return the resource with which agents can run a case's tests; None if not needed."""
     if grading is None or grading.track not in TRACKS:
         return None
     track = TRACKS[grading.track]

@@ -1,9 +1,9 @@
-"""Test exercises of any track: with our own Jest or pytest, or with a command.
+"""Test exercises of any track with our own Jest or pytest, or with a command.
 
-TypeScript is tested with Jest in worker processes that are started in advance. A lasting compiler process turns
-TypeScript into scripts with Babel, and runs none of them. A worker has Jest's runner, assertions, mocks and timers
-loaded, takes one job and ends. Tests that need more of Jest (mocked modules, snapshots, further packages, files) get a
-whole `jest`. Types are checked, and type tests run, without running the answer.
+TypeScript is tested with Jest in worker processes that are started in advance. A lasting compiler
+process translates TypeScript by Babel, without running it. A worker has Jest's runner, assertions,
+mocks and timers loaded, and takes one job. Tests that need more of Jest (mocked modules, snapshots,
+packages, files) get a whole `jest`. Checking types and type tests does not run the answer.
 """
 
 import asyncio
@@ -29,11 +29,11 @@ _FAILURE = re.compile(r"^Error: (.+)$(?s:.*?)^ +at (?:\./)?(.+)$", re.MULTILINE)
 
 
 class TypeChecker:
-    """A process that keeps TypeScript loaded. It is started when it is first needed, and `close` ends it.
+    """A process that keeps TypeScript loaded, from its first use until `close`.
 
     Args:
-        sandbox: Where the process runs.
-        toolchain: The installed folder with its script.
+        sandbox: The sandbox of the process.
+        toolchain: The installed folder with the script.
     """
 
     def __init__(self, sandbox: Sandbox, toolchain: Path) -> None:
@@ -42,18 +42,17 @@ class TypeChecker:
         self._asking = asyncio.Lock()
 
     async def check(self, files: Mapping[str, str], seconds: float) -> str | None:
-        """Return the type errors in these files and the failed type tests as one text, or None if there are none."""
+        """Return type errors and failed type tests as one text; None if there are none."""
         errors = await self._compile(files, seconds)
         if errors is None and any(matches(name, TYPE_TESTS) for name in files):
             return await self._run_type_tests(files, seconds)
         return errors
 
     async def _compile(self, files: Mapping[str, str], seconds: float) -> str | None:
-        """Return the findings of the compiler.
+        """Return the compiler's findings.
 
-        Some types take forever to check. Such a check ends with an error, and the next answer gets a new process. If
-        the process ended by itself, an earlier answer may be the reason, so this answer is checked again in a new
-        process.
+        A check that takes too long ends with an error, and the next answer gets a new process. If
+        the process died, perhaps by an earlier answer, the check is repeated in a new one.
         """
         async with self._asking:
             for _ in range(2):
@@ -113,12 +112,12 @@ class ExerciseToolchain:
     """The resource that tests the exercises of one track.
 
     Args:
-        sandbox: Makes the sandbox that tests run in.
+        sandbox: Makes the sandbox for the tests.
         track: The language of the exercises.
-        slots: The number of candidates that are tested at a time.
-        run_skipped: Also run the tests that the track marks as skipped.
-        processes: Let tests and solutions in Python start processes.
-        command: Run this command instead of our own runner, which is still opened to confirm the command.
+        slots: The number of candidates to test at a time.
+        run_skipped: Whether to run tests that the track marks as skipped.
+        processes: Whether Python tests and solutions may start processes.
+        command: A command to run instead of our own runner, which then confirms its result.
     """
 
     sandbox: Callable[[], Sandbox]
@@ -136,7 +135,7 @@ class ExerciseToolchain:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator["OpenExercises"]:
-        """Install the requirements of the track, and yield the object that runs its tests."""
+        """Install what the track needs, and yield the object that runs its tests."""
         sandbox = self.sandbox()
         async with AsyncExitStack() as stack:
             if self.command is None:
@@ -148,7 +147,7 @@ class ExerciseToolchain:
                 return
             confirming = None
             if self.track.runner != "command":
-                with suppress(InfraError):  # without its own runner, nothing confirms the command
+                with suppress(InfraError):  # without our own runner, nothing confirms the command
                     confirming = OpenExercises(self.track, await self._own(sandbox, stack), self.run_skipped)
             command = CommandRunner(sandbox, self.track, self.command)
             yield OpenExercises(self.track, command, self.run_skipped, confirming)
@@ -167,7 +166,7 @@ class ExerciseToolchain:
 
 @dataclass(frozen=True, slots=True)
 class OpenExercises:
-    """Runs the tests of exercises as their track does. `confirming` runs them without the track's command."""
+    """Runs tests of exercises as their track does. `confirming` runs them without a command."""
 
     track: Track
     grader: Grader
@@ -176,7 +175,7 @@ class OpenExercises:
     types: TypeChecker | None = None
 
     async def run(self, files: Mapping[str, str], *, tests: Sequence[str] = (), seconds: float) -> TestRun:
-        """Run the tests of an exercise, without the marks that make its track skip later tests."""
+        """Run the tests of an exercise, including later tests that its track marks as skipped."""
         missing = [name for name in tests if name not in files]
         if missing or not tests:
             raise GraderError(f"the exercise has no test file {', '.join(missing)}".rstrip())
@@ -187,18 +186,18 @@ class OpenExercises:
         return await self.grader.run(given, tests=tests, seconds=seconds)
 
     async def type_errors(self, files: Mapping[str, str], seconds: float) -> str | None:
-        """Return the type errors of a folder with an answer, or None if it has none or the language has no types."""
+        """Return the type errors of an answer; None if there are none, or no types."""
         given = {name: text for name, text in files.items() if not is_outside_tests(name)}
         return None if self.types is None else await self.types.check(given, seconds)
 
 
 class OpenJest(WorkerPool):
-    """Runs the test files of an exercise, each in a worker of its own."""
+    """Runs the test files of an exercise, each in a separate worker."""
 
     worker_script, compiler_script, whole_script = "worker.cjs", "compiler.cjs", "fresh.cjs"
 
     async def run(self, files: Mapping[str, str], *, tests: Sequence[str] = (), seconds: float) -> TestRun:
-        """Run each test file in a warm worker, or in a whole Jest if it needs one. `seconds` limits all together."""
+        """Run each test file in a warm worker or, if needed, a whole Jest, all within `seconds`."""
 
         async def run_file(entry: str, limit: float) -> TestRun:
             question = {"files": dict(files), "entry": entry, "tests": list(tests)}

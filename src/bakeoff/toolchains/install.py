@@ -1,6 +1,6 @@
-"""Install what graders need into the cache folder: Node packages for Vitest and Jest. Find pytest beside Bakeoff.
+"""Install Node packages for Vitest and Jest into the cache folder, and find pytest.
 
-The first process that needs an installation makes it and the others wait. No process ever sees an incomplete one.
+The first process that needs an installation makes it. The others wait until it is complete.
 """
 
 import asyncio
@@ -29,14 +29,14 @@ Say = Callable[[str], None]
 VITEST_SOURCES = Path(__file__).with_name("javascript")
 JEST_SOURCES = Path(__file__).with_name("javascript_jest")
 INSTALL_SECONDS = 600.0
-# The code cache of the bundle is made and used under the same flags, or V8 refuses it. Workers are short-lived and
-# there are few cores, so helper threads of the garbage collector would only wait for each other.
+# V8 refuses a code cache made with other flags. Workers are short-lived and
+# cores are few, so helper threads of the garbage collector would only wait.
 WORKER_FLAGS = ("--max-old-space-size=512", "--single-threaded-gc")
 
 _SHARED_SCRIPTS = tuple(VITEST_SOURCES / name for name in ("compiling.cjs", "host.cjs", "modules.cjs"))
 _OLDEST_NODE = (20, 19)
 _GET_NODE = "install Node.js 20.19 or newer (https://nodejs.org), or run only suites that need no Node"
-# Only the packages in the lock file, with the same contents. It names no registry: npm has its own setting.
+# Install exactly the packages in the lock file, which names no registry.
 _NPM_INSTALL = ("ci", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error", "--omit=dev")
 _PYTEST_PACKAGES = ("pytest", "_pytest", "pluggy", "iniconfig", "packaging")
 _LOCK_PAUSE = 0.2
@@ -44,23 +44,23 @@ _TAIL = 1000
 
 
 def quiet(_line: str) -> None:
-    """Say nothing."""
+    """Ignore a message."""
 
 
 async def install_vitest(say: Say = quiet) -> Path:
-    """Return the folder of the Vitest toolchain, installed if it is not there yet."""
+    """Return the folder of the Vitest toolchain. Install it if it is missing."""
     return await _install_packages(
         "node", _files(VITEST_SOURCES), "Svelte, React, Vue and Vitest", say, build="build.mjs"
     )
 
 
 async def install_jest(say: Say = quiet) -> Path:
-    """Return the folder of the Jest toolchain, installed if it is not there yet."""
+    """Return the folder of the Jest toolchain. Install it if it is missing."""
     return await _install_packages("jest", [*_files(JEST_SOURCES), *_SHARED_SCRIPTS], "Jest and Babel", say)
 
 
 def vitest_folder(node_version: str) -> Path:
-    """Return the folder that Vitest is installed in for a version of Node."""
+    """Return the folder of the Vitest installation for a version of Node."""
     return _folder("node", _files(VITEST_SOURCES), node_version)
 
 
@@ -89,7 +89,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _folder(name: str, sources: Iterable[Path], node_version: str) -> Path:
-    """Return a separate folder for each content of our files and each Node: old installations are never used."""
+    """Return a folder name that depends on our files and on Node, so that it is never outdated."""
     contents = {path.name: path.read_text(encoding="utf-8") for path in sources}
     key = fingerprint(contents, WORKER_FLAGS, node_version, platform.system(), platform.machine())
     return cache_folder() / "toolchains" / f"{name}-{key[:16]}"
@@ -106,28 +106,28 @@ def _read_version(printed: str, node: str) -> tuple[int, int]:
 
 
 async def permission_flags(sandbox: Sandbox) -> tuple[str, ...]:
-    """Return the flags that forbid graded code to start processes and threads or load addons, for a sandbox's Node.
+    """Return the flags for a sandbox's Node that forbid processes, threads and addons.
 
-    With these flags, Node also reads and writes only the files that further flags allow. A container has its own Node.
+    Node then needs further flags for all files to read or write. Containers have their own Node.
     """
     async with open_place() as place:
         done = await sandbox.run(Command(("node", "--version"), place, 30.0))
     printed = (done.stdout or done.stderr).decode(errors="replace").strip()
     version = _read_version(printed, f"node in the {sandbox.name} sandbox")
     stable = version >= (23, 5) or (22, 13) <= version < (23, 0)
-    network = ("--allow-net",) if version >= (25, 0) else ()  # the sandbox decides about the network
+    network = ("--allow-net",) if version >= (25, 0) else ()  # the sandbox limits the network
     return "--permission" if stable else "--experimental-permission", "--disable-warning=ExperimentalWarning", *network
 
 
 def python_in(sandbox: Sandbox) -> str:
-    """Return the interpreter to call in a sandbox: this one, except in a container, which has its own."""
+    """Return the Python to use in a sandbox: this one or, in a container, its own."""
     return "python3" if sandbox.name == "docker" else sys.executable
 
 
 def pytest_folders() -> tuple[Path, ...]:
-    """Return the folders that pytest and its dependencies are imported from, once each.
+    """Return the folders of pytest and its dependencies, each once.
 
-    Raises a permanent `InfraError` if one of them is not installed beside Bakeoff.
+    Raise a permanent `InfraError` if a package is not installed beside Bakeoff.
     """
     folders = []
     for name in _PYTEST_PACKAGES:
@@ -142,9 +142,9 @@ def pytest_folders() -> tuple[Path, ...]:
 
 
 async def install_once(folder: Path, fill: Callable[[Path], Awaitable[None]], note: str = "", say: Say = quiet) -> Path:
-    """Return the folder, read-only. If it is missing, `fill` fills an empty folder, which is then renamed to it.
+    """Return the folder, read-only. If it is missing, `fill` first makes its content.
 
-    Before that, `note` is passed to `say`.
+    Before an installation, `say` is called with `note`.
     """
     if folder.is_dir():
         return folder
@@ -153,12 +153,12 @@ async def install_once(folder: Path, fill: Callable[[Path], Awaitable[None]], no
         if folder.is_dir():
             return folder
         say(note)
-        for remains in folder.parent.glob(f".{folder.name}-*"):  # of a killed process: we hold the lock
+        for remains in folder.parent.glob(f".{folder.name}-*"):  # left by a killed process
             await asyncio.to_thread(_remove, remains)
         beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
         try:
             await fill(beside)
-            # Protects the toolchain from stray writes where a candidate runs as our own user.
+            # Protect the toolchain from candidates that run as our own user.
             await asyncio.to_thread(_chmod, beside, "a+rX,a-w", check=True)
             beside.rename(folder)
         except BaseException:
@@ -177,7 +177,7 @@ def _chmod(folder: Path, mode: str, *, check: bool) -> None:
 
 
 async def output_of(argv: list[str], cwd: Path, *, seconds: float = INSTALL_SECONDS) -> str:
-    """Return the output of a program of the user. Raise `InfraError` if it fails or takes too long."""
+    """Return the output of a user's program. Raise `InfraError` if it fails or takes too long."""
     process = await asyncio.create_subprocess_exec(
         *argv,
         cwd=cwd,
@@ -206,7 +206,7 @@ async def _locked(lock: Path) -> AsyncIterator[None]:
     descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         while not lock_file(descriptor, lock):  # noqa: ASYNC110 - another process holds it
-            await asyncio.sleep(_LOCK_PAUSE)  # not in a thread, which a cancellation would leave waiting
+            await asyncio.sleep(_LOCK_PAUSE)  # not in a thread, which could not be cancelled
         yield
     finally:
         os.close(descriptor)

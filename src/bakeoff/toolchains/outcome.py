@@ -1,4 +1,4 @@
-"""The results of a run of tests and of a validation, which every grader returns."""
+"""The results of test runs and validations, in the form that all graders return."""
 
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -23,7 +23,7 @@ _LOOK_SECONDS = 30.0
 
 
 class TestOutcome(FrozenModel):
-    """One test. Its name is the full one: suites and test joined by ` > `."""
+    """One test. Its full name joins suites and test by ` > `."""
 
     __test__ = False  # keep pytest from collecting it
 
@@ -34,7 +34,7 @@ class TestOutcome(FrozenModel):
 
 
 class TestRun(FrozenModel):
-    """All tests of one candidate."""
+    """One run of all tests on a candidate."""
 
     __test__ = False
 
@@ -50,46 +50,47 @@ class TestRun(FrozenModel):
 
     @property
     def ok(self) -> bool:
-        """Return True if the run can be trusted, some test passed, and none failed. Skipped tests do not count."""
+        """Return True if the run is trusted, at least one test passed, and none failed."""
         trusted = self.stop == "finished" and self.error is None and self.tampered is None
         states = {test.state for test in self.tests}
         return trusted and "passed" in states and "failed" not in states
 
 
 class Grader(Protocol):
-    """Runs hidden tests on a candidate. This is the interface that every grading backend implements."""
+    """Runs hidden tests on a candidate. Every grading backend implements this interface."""
 
     async def run(self, files: Mapping[str, str], *, tests: Sequence[str] = (), seconds: float) -> TestRun:
         """Run the tests in a folder with these files.
 
         Args:
-            files: The whole folder by relative path: pristine files with the candidate's answer over them.
-            tests: The files that belong to the tests; every other file is the candidate's.
-            seconds: The limit of the run.
+            files: All files by relative path: the original files, and the answer in place of some.
+            tests: The test files. All other files belong to the candidate.
+            seconds: The time limit.
 
         Returns:
-            The outcome of each test; `tampered` is the reason why they cannot be trusted, if any.
+            The outcome of each test, with the reason in `tampered` if they cannot be trusted.
         """
 
 
 class ValidationOutcome(FrozenModel):
-    """The result of a suite's own validator for a candidate's code."""
+    """The result of a suite's own validator on an answer."""
 
     valid: bool
     errors: tuple[str, ...] = ()
 
 
 async def answered(running: Awaitable[TestRun]) -> TestRun:
-    """Return the run of an answer. This is the one rule, for all graders, that decides whose failure a run is.
+    """Return the run of an answer, blaming the answer for failures. All graders use this rule.
 
-    In a sandbox with an answer, everything counts as the answer's doing: any exit code and signal, limits, floods, and
-    reports that are missing, cut off, forged or unreadable. Only an `InfraError` or a `GraderError` is ours. A grader
-    raises one only for causes outside of any answer's reach: the sandbox could not start a command, a runner did not
-    write the line that precedes reading the answer, or a program is missing where no answer is (`check_program`).
+    In a sandbox with an answer, the answer is to blame for everything: exit codes, signals, limits,
+    floods, and missing, incomplete, forged or unreadable reports. Only an `InfraError` or
+    `GraderError` is ours. Graders raise these only for causes that no answer can influence: the
+    sandbox could not start a command, a runner failed before it read the answer, or a program is
+    missing even without an answer (`check_program`).
     """
     try:
         run = await running
-    except (ValueError, RecursionError, MemoryError) as problem:  # raised by reading the answer's output
+    except (ValueError, RecursionError, MemoryError) as problem:  # from reading the answer's output
         return TestRun(error=f"its result cannot be read: {type(problem).__name__}: {problem}"[:_TAIL], stop="crashed")
     if len(run.tests) <= MAX_TESTS:
         return run
@@ -97,10 +98,10 @@ async def answered(running: Awaitable[TestRun]) -> TestRun:
 
 
 async def check_program(sandbox: Sandbox, command: Command, done: CommandResult, program: str) -> None:
-    """Raise `GraderError` if a program is missing that a command needs and that its suite does not provide.
+    """Raise `GraderError` if a program that a command needs is missing.
 
-    Shells report that with the exit codes 126 and 127, but graded code can do the same. So look for the program in a
-    place without graded code.
+    Shells then exit with 126 or 127, but graded code can do that too. So search for the program in
+    a place without graded code.
     """
     is_brought = "/" in program and not program.startswith("/")
     if done.stop != "exited" or done.exit_code not in {126, 127} or is_brought:
@@ -115,7 +116,7 @@ async def check_program(sandbox: Sandbox, command: Command, done: CommandResult,
 async def run_each(
     run_file: Callable[[str, float], Awaitable[TestRun]], tests: Iterable[str], seconds: float
 ) -> TestRun:
-    """Run test files one after the other within one limit, and combine them. Stop at the first that does not finish."""
+    """Run test files in turn within one limit, until one does not finish. Combine the results."""
     runs: list[TestRun] = []
     for name in tests:
         runs.append(await run_file(name, max(seconds - sum(run.seconds for run in runs), 0.001)))
@@ -133,7 +134,7 @@ async def run_each(
 
 
 def stopped_by_limit(done: CommandResult) -> TestRun:
-    """Return the result of a command that the sandbox ended at a limit."""
+    """Return the run for a command that the sandbox ended at a limit."""
     return TestRun(error=f"ended by the {done.stop} limit", stop=_STOPS.get(done.stop, "crashed"), seconds=done.seconds)
 
 

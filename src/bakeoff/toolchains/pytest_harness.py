@@ -1,8 +1,8 @@
-"""Run test files with pytest and report each result. `pytest_runner.py` passes this text to a separate Python.
+"""Run test files with pytest and report results. `pytest_runner.py` passes this source to Python.
 
-The candidate is imported here and can do anything to this process, so every report is only a claim. Only pairs of runs
-with perturbed tests prove something; see `bakeoff.grading.twins`. The harness therefore just runs pytest: without
-plugins, without `conftest.py` and without any configuration.
+The candidate is imported here and can manipulate this process, so every report is only a claim.
+Only pairs of runs with twins prove something; see `bakeoff.grading.twins`. So the harness simply
+runs pytest, without plugins, `conftest.py` and configuration.
 """
 # ruff: noqa: PTH108, PTH109 - pathlib is not needed for anything else
 
@@ -25,14 +25,14 @@ from _pytest.config import default_plugins  # noqa: E402
 
 
 def tell(**what: object) -> None:
-    """Write one line of JSON to the original stdout, which the tests cannot print to by accident."""
-    line = json.dumps(what, ensure_ascii=False).encode(errors="replace") + b"\n"  # half of a pair is not a valid text
+    """Write a line of JSON to the original stdout, which tests do not print to by accident."""
+    line = json.dumps(what, ensure_ascii=False).encode(errors="replace") + b"\n"  # lone surrogates are not valid text
     while line:
         line = line[os.write(results, line) :]
 
 
 class TestFile(pytest.Module):
-    """A test file. Errors raised by its import are reported in one line, and never end the run."""
+    """A test file. Errors during import are reported in one line, and do not end the run."""
 
     def _getobj(self) -> object:
         try:
@@ -48,7 +48,7 @@ class TestFile(pytest.Module):
 
 
 class Plugin:
-    """A pytest plugin that reports the result of each test when it has ended."""
+    """A pytest plugin that reports the result of each test."""
 
     def __init__(self) -> None:
         self.errors: list[str] = []
@@ -68,7 +68,7 @@ class Plugin:
         self.test = {"name": name, "state": "passed", "message": "", "seconds": 0.0}
         try:
             return (yield)
-        except BaseException as error:  # an exception that pytest lets through ends the run
+        except BaseException as error:  # pytest lets some exceptions through, which end the run
             self.interrupted = f"{type(error).__name__} was raised in {name}"
             self.test |= {"state": "failed", "message": self.interrupted}
             raise
@@ -84,7 +84,7 @@ class Plugin:
 
 
 def text_of(report: pytest.TestReport) -> str:
-    """Return the reason why a test failed: the message of its error, or the lines that pytest marks with `E`."""
+    """Return why a test failed: the message of its error, or the lines marked with `E`."""
     crash = getattr(report.longrepr, "reprcrash", None)
     if crash:
         return str(crash.message)[:MAX_LENGTH]
@@ -94,8 +94,8 @@ def text_of(report: pytest.TestReport) -> str:
 
 
 def main() -> None:
-    """Wait for the names of the test files, and run them. The last line of output has the errors outside of tests."""
-    for name in default_plugins:  # most of the time goes into these, and nothing of the candidate's is there yet
+    """Wait for the names of test files, and run them. The last line has errors outside of tests."""
+    for name in default_plugins:  # most of the start-up time, spent before the candidate arrives
         __import__(f"_pytest.{name}")
     with socket.socket(socket.AF_UNIX) as host, host.makefile("rw", encoding="utf-8") as lines:
         host.connect(sys.argv[2])
@@ -111,7 +111,7 @@ def main() -> None:
     if code not in (0, 1, 2, 5):
         plugin.errors.append(f"pytest ended with code {code}")
     tell(error="\n".join(plugin.errors)[:MAX_LENGTH], interrupted=plugin.interrupted[:MAX_LENGTH])
-    os._exit(0)  # threads and exit handlers of the candidate have no part in the result
+    os._exit(0)  # skip the candidate's threads and exit handlers
 
 
 main()

@@ -1,4 +1,4 @@
-"""Test Python with pytest: one sandboxed process, with pytest loaded in advance, for each run of the tests."""
+"""Test Python with pytest, one sandboxed process per run, started in advance."""
 
 import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -23,7 +23,7 @@ HARNESS = Path(__file__).with_name("pytest_harness.py").read_text(encoding="utf-
 
 
 class _End(FrozenModel):
-    """The last line of the harness. Without it, the process ended before its tests did."""
+    """The last line of the harness. If it is missing, the process ended before its tests."""
 
     error: str
     interrupted: str
@@ -34,7 +34,7 @@ _LINES: TypeAdapter[TestOutcome | _End] = TypeAdapter(TestOutcome | _End)
 
 @dataclass(frozen=True, slots=True)
 class PytestToolchain:
-    """The resource that runs Python tests. `processes` allows them to start processes."""
+    """The resource that runs Python tests. With `processes`, tests may start processes."""
 
     sandbox: Callable[[], Sandbox]
     processes: bool = False
@@ -51,9 +51,9 @@ class PytestToolchain:
 
 
 class OpenPytest:
-    """Runs test files with pytest: isolated, without plugins, configuration and conftest.py. `aclose` must be awaited.
+    """Runs test files with pytest, without plugins, configuration and conftest.py.
 
-    Each run takes one of the `slots` processes that wait with pytest loaded.
+    Each run takes one of `slots` waiting processes. `aclose` must be awaited.
     """
 
     def __init__(self, sandbox: Sandbox, folders: tuple[Path, ...], processes: bool = False, slots: int = 1) -> None:
@@ -68,7 +68,7 @@ class OpenPytest:
     async def run(
         self, files: Mapping[str, str], *, tests: Sequence[str] = ("test_solution.py",), seconds: float
     ) -> TestRun:
-        """Run the tests in a new folder with these files. Raise `InfraError` if the sandbox's Python cannot do it."""
+        """Run the tests in a new folder. Raise `InfraError` if the sandbox's Python is unusable."""
         chosen = PYTHON.tests_among(tests, files)
         if missing := [name for name in chosen if name not in files]:
             raise GraderError(f"{missing[0]!r} is not among the files: {', '.join(sorted(files))}")
@@ -76,7 +76,7 @@ class OpenPytest:
             async with self._workers.take() as worker:
                 put_files(worker.place, files)
                 return _read_run(await worker.finish(chosen, seconds=seconds))
-        except NotStartedError as problem:  # nothing of the candidate was there yet
+        except NotStartedError as problem:  # it failed before the candidate arrived
             why = f"its Python cannot run pytest, which needs the whole standard library: {problem}"
             raise InfraError(f"tests cannot be run in this sandbox: {why}", permanent=True) from problem
         except TimeoutError:
@@ -88,7 +88,7 @@ class OpenPytest:
 
 
 def _read_run(done: CommandResult) -> TestRun:
-    """Return the claims of the process. Its output ends with a last line, unless the candidate ended it early."""
+    """Return the results that the process claims. Without a last line, it was ended early."""
     if done.stop != "exited":
         return stopped_by_limit(done)
     try:
@@ -104,7 +104,7 @@ def _read_run(done: CommandResult) -> TestRun:
     end = told[-1] if told else None
     if not isinstance(end, _End):
         why = f"its process ended with exit code {done.exit_code} before its tests did"
-        output = last_output(replace(done, stdout=b""))  # standard output holds results only
+        output = last_output(replace(done, stdout=b""))  # stdout has only results
         return TestRun(error=f"{why}: {output}", stop="crashed", seconds=done.seconds)
     if end.interrupted:
         why = f"{end.interrupted}, which ended the run: no further test ran"

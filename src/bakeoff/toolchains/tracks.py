@@ -1,7 +1,7 @@
-"""Describe tracks: the languages of exercises, how their tests run, and which file names belong to tests and tools.
+"""Describe tracks: languages of exercises, how tests run, and file names of tests and tools.
 
-Tracks mark later tests as skipped, to keep learners from seeing all failures at once. These marks are removed here;
-tests that are skipped on purpose stay skipped.
+Tracks mark later tests as skipped, so that learners do not see all failures at once. These marks
+are removed here, but tests skipped on purpose stay skipped.
 """
 
 import ast
@@ -19,7 +19,7 @@ from bakeoff.errors import UsageError
 
 _X_CALLS = re.compile(r"(?<![\w.$'\"])x(it|test|describe)(?=\s*[.(`])")
 _DISABLED = re.compile(r"""@Disabled\("Remove to run test"\)""")
-# `skipIf`, `skipif` and `xfail` say something about the machine or about the test.
+# `skipIf`, `skipif` and `xfail` have other reasons: the machine or the test.
 _SKIPS = frozenset({"skip", "unittest.skip", "mark.skip", "pytest.mark.skip"})
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
@@ -54,26 +54,26 @@ _JUNIT = (
 
 
 def undo_x_calls(source: str) -> str:
-    """Replace `xit` by `it`, and the like. Tracks do not mark later tests with `.skip`, so that stays."""
+    """Replace calls such as `xit` by `it`. `.skip` stays, because tracks use it on purpose."""
     return _X_CALLS.sub(r"\1", source)
 
 
 def undo_disabled(source: str) -> str:
-    """Remove the annotations that skip later tests in Java. A test with another reason is skipped on purpose."""
+    """Remove Java annotations that skip later tests. Skips with another reason stay."""
     return _DISABLED.sub("", source)
 
 
 def undo_later_skips(source: str) -> str:
-    """Remove the skip decorators of later tests in Python, that is, of tests that no active test follows.
+    """Remove the skip decorators of later Python tests, those after the last active test.
 
-    A skipped test between active ones is skipped on purpose. Line numbers stay the same.
+    A skipped test between active ones is skipped on purpose. Line numbers do not change.
     """
     try:
         tests = list(_tests(ast.parse(source), ()))
     except (SyntaxError, ValueError, RecursionError):
         return source
     later = {mark for marks in takewhile(bool, reversed(tests)) for mark in marks}
-    lines = re.split(r"(?<=\n)|(?<=\r)(?!\n)", source)  # as Python counts lines: not at form feeds
+    lines = re.split(r"(?<=\n)|(?<=\r)(?!\n)", source)  # lines as in Python: not at form feeds
     for mark in later:
         for number in range(mark.lineno - 1, mark.end_lineno or mark.lineno):
             lines[number] = "\n"
@@ -81,7 +81,7 @@ def undo_later_skips(source: str) -> str:
 
 
 def _tests(node: ast.AST, around: tuple[ast.expr, ...]) -> Iterator[tuple[ast.expr, ...]]:
-    """Yield the skip decorators of each test, its own and those of its class, in the order of the file."""
+    """Yield the skip decorators of each test, including those of its class, in file order."""
     for child in ast.iter_child_nodes(node):
         if not isinstance(child, _Definition):
             continue
@@ -95,7 +95,7 @@ def _tests(node: ast.AST, around: tuple[ast.expr, ...]) -> Iterator[tuple[ast.ex
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """One language of exercises."""
+    """The language of a group of exercises."""
 
     slug: str
     language: str
@@ -123,7 +123,7 @@ class Track:
     """Removes the marks by which the track skips later tests."""
 
     def tests_among(self, trusted: Iterable[str], files: Mapping[str, str]) -> list[str]:
-        """Return the files with tests from a list of tests and helpers; all of them if no name fits."""
+        """Return the test files in a list of tests and helpers; all of them if no name fits."""
         names = list(trusted)
         named = [name for name in names if matches(name, self.test_patterns)]
         pattern = self.defines_test
@@ -136,7 +136,7 @@ TYPESCRIPT = Track(
     language="TypeScript",
     suffixes=(".ts", ".tsx"),
     runner="jest",
-    command="node_modules/.bin/jest",  # unlike `npx jest`, it never asks a registry
+    command="node_modules/.bin/jest",  # unlike `npx jest`, uses no registry
     type_command="node_modules/.bin/tsc --noEmit",
     fence="ts",
     node=True,
@@ -187,7 +187,7 @@ CPP = Track(
     "cpp",
     "C++",
     (".cpp", ".h", ".hpp"),
-    # The settings of the track's CMakeLists.txt, which works only in a folder with the name of the exercise. Catch is
+    # The settings of the track's CMakeLists.txt, which needs a folder of a certain name. Catch is
     # compiled once for all answers.
     command=(
         "g++ -c -std=c++17 test/tests-main.cpp -o catch-main.o && "
@@ -203,7 +203,7 @@ JAVA = Track(
     "java",
     "Java",
     (".java",),
-    # Gradle, which the track uses, needs its packages from a network.
+    # The track's own Gradle would need a network for its packages.
     command=(
         "javac -d build $(find src -name '*.java') && "
         "java org.junit.platform.console.ConsoleLauncher --scan-classpath=build --fail-if-no-tests"
@@ -222,7 +222,7 @@ GUARDED = tuple(track for track in TRACKS.values() if track.runner != "command")
 
 
 def track_of(slug: str | None, names: Iterable[str]) -> Track:
-    """Return the track of that slug, or else the one that the suffixes of an exercise's files suggest."""
+    """Return the track with this slug, or else one guessed from the suffixes of files."""
     if slug is not None and slug in TRACKS:
         return TRACKS[slug]
     suffixes = [PurePosixPath(name).suffix for name in names]
@@ -234,7 +234,7 @@ def track_of(slug: str | None, names: Iterable[str]) -> Track:
 
 
 def graded_track(language: str, command: str | None = None) -> Track:
-    """Return the track of a language, by its slug in upper or lower case. A test command allows any language."""
+    """Return a language's track by its slug, ignoring case. A test command allows any language."""
     name = language.strip().lower()
     track = TRACKS.get(name) or Track(name, language, ())
     if track in GUARDED:
@@ -246,51 +246,51 @@ def graded_track(language: str, command: str | None = None) -> Track:
 
 
 def own_command(track: Track) -> str | None:
-    """Return the command that tests a track without a runner of Bakeoff; None for others, or without a command."""
+    """Return the test command of a track that Bakeoff has no runner for; otherwise None."""
     return track.command if track.runner == "command" else None
 
 
 def missing_programs(track: Track) -> list[str]:
-    """Return the missing programs and libraries of a track's command."""
+    """Return the missing programs and libraries for a track's command."""
     programs = [program for program in track.programs if shutil.which(program) is None]
     return programs + [PurePosixPath(jar).name for jar in track.jars if not Path(jar).exists()]
 
 
 def split_command(command: str) -> tuple[str | None, str]:
-    """Return the part that installs, which needs a network and no candidate, and the part that tests."""
+    """Split a command into the part that installs, with a network, and the part that tests."""
     found = _INSTALLS.fullmatch(command)
     return (found[1].strip(), found[2].strip()) if found else (None, command.strip())
 
 
 def starts_processes(*texts: str) -> bool:
-    """Return True if tests or a reference in Python start processes, so that answers must be allowed to as well."""
+    """Return True if Python tests or references start processes, as answers then may too."""
     return any(_STARTS_PROCESSES.search(text) for text in texts)
 
 
 def matches(path: str, patterns: Iterable[str]) -> bool:
-    """Return True if the last part of a path matches one of the patterns."""
+    """Return True if the file name of a path matches one of the patterns."""
     name = PurePosixPath(path).name
     return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def is_test_name(path: str) -> bool:
-    """Return True if a file is named like a test of any track."""
+    """Return True if a file has the name of a test in any track."""
     return matches(path, TEST_PATTERNS)
 
 
 def is_outside_tests(path: str) -> bool:
-    """Return True if a file lies where no test may see it: `.meta`, `.git`, installed packages."""
+    """Return True for files that tests must not see: in `.meta`, `.git`, installed packages."""
     folders = PurePosixPath(path).parts[:-1]
     return any(part.startswith(".") or part in {"node_modules", "__pycache__"} for part in folders)
 
 
 def is_protected_name(path: str) -> bool:
-    """Return True if tests, configuration or tools would read a file of this name, and not only the solution."""
+    """Return True for names of files that tests, configuration or tools would read."""
     pure = PurePosixPath(path)
     hidden = any(part.startswith(".") for part in pure.parts)
     tool = matches(path, _TOOL_NAMES) or pure.stem in _TEST_RUNNERS
-    # Beside the solution it would be imported instead of the standard library's module, also by the tests.
+    # Beside the solution, it would shadow the standard library's module, even for the tests.
     standard = pure.suffix == ".py" and pure.stem in sys.stdlib_module_names
-    # A folder in the place of a test file, such as one that a runner adds, would keep every test from running.
+    # A folder with the name of a test file would prevent all tests.
     test = any("." in part and is_test_name(part) for part in pure.parts[:-1]) or is_test_name(path)
     return hidden or tool or standard or test or bool(_TOOL_FOLDERS & set(pure.parts[:-1]))

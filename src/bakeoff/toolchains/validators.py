@@ -1,4 +1,4 @@
-"""Run a suite's own validator, in TypeScript or Python: `validate(code) -> {valid, errors}`. It runs like the tests."""
+"""Run a suite's validator in TypeScript or Python: `validate(code) -> {valid, errors}`."""
 
 import json
 import secrets
@@ -15,7 +15,7 @@ LIMITS = Limits(memory_mb=1024, processes=64, disk_mb=64, output_kb=1024)
 _MAX_ERRORS = 200
 _MAX_ERROR_LENGTH = 2000
 
-# The proof and the answer go to a copy of the output that the validator's own prints do not reach.
+# Results go to a copy of the output, which the validator's own prints do not reach.
 _HARNESS = """
 import json, os, sys
 asked = json.load(sys.stdin)
@@ -37,14 +37,14 @@ os.write(answers, (asked["proof"] + text).encode())
 async def validate(
     runner: Any, code: str, validator: str, kind: Literal["ts", "py"], seconds: float
 ) -> ValidationOutcome:
-    """Return the validator's result for the code. Raise `GraderError` if it throws, hangs or returns nonsense.
+    """Run a validator on an answer. Raise `GraderError` if it throws, hangs or returns nonsense.
 
     Args:
-        runner: An opened toolchain. A validator in Python runs in its sandbox; one in TypeScript needs its Node.
-        code: The answer to be judged.
+        runner: An opened toolchain, which provides the sandbox or Node.
+        code: The answer to check.
         validator: The source of the validator.
         kind: The language of the validator.
-        seconds: The limit of its run.
+        seconds: The time limit.
     """
     if kind == "ts":
         if not hasattr(runner, "validate"):
@@ -71,10 +71,9 @@ async def validate(
 
 
 def read_outcome(outcome: Any) -> ValidationOutcome:
-    """Read `{returned: …}` or `{thrown: …}`, which the harnesses of both languages write.
+    """Read `{returned: …}` or `{thrown: …}`, as written by both harnesses.
 
-    Raises `GraderError` if the validator threw or returned something else: that is a fault of the suite, not of the
-    answer.
+    Raise `GraderError` if the validator threw or returned something else: the suite is to blame.
     """
     if isinstance(outcome, dict) and "thrown" in outcome:
         raise GraderError(f"the validator failed: {str(outcome['thrown'])[:_MAX_ERROR_LENGTH]}")

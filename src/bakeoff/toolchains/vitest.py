@@ -1,10 +1,10 @@
 """Test components with Vitest, in worker processes that are started in advance.
 
-Suites that need features of a whole `vitest run`, such as mocked modules and snapshots, get one. Suites that need
-layout get a whole Vitest with Chromium for each run: tests and component share a page, and page, browser and Vitest are
-one command in the sandbox, with a folder of their own. The browser starts processes, so neither Node's permission model
-nor the filter that forbids processes can be used. Pictures of components are taken in the same way, after grading: they
-change no verdict.
+Suites that need a whole `vitest run`, for example for mocked modules or snapshots, get one. Suites
+that need layout get a whole Vitest with Chromium for each run. Tests and component share a page;
+page, browser and Vitest are one sandboxed command with its own folder. Since browsers start
+processes, Node's permission model and the filter against processes cannot be used. Pictures of
+components are taken in the same way after grading, and change no verdict.
 """
 
 import base64
@@ -36,28 +36,28 @@ from bakeoff.toolchains.workers import (
     run_script,
 )
 
-_WHOLE_SECONDS = 30.0  # a whole Vitest takes up to this long before its first test, on a busy machine
+_WHOLE_SECONDS = 30.0  # to start a whole Vitest on a busy machine
 _TEST_FILE = re.compile(r"test\.(?:svelte\.)?[jt]sx?")
 _FRAMEWORKS: Mapping[str, Framework] = {".svelte": "svelte", ".tsx": "react", ".jsx": "react", ".vue": "vue"}
 
 BROWSER_LIMITS = Limits(memory_mb=3072, processes=512, disk_mb=512, output_kb=4096)
-_START_SECONDS = 30.0  # Vite and the browser take up to this long before the first test, on a busy machine
+_START_SECONDS = 30.0  # to start Vite and the browser on a busy machine
 _NOT_LAUNCHED = "browserType.launch"
 _ALONE = ("--headless", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu")
-# Debian's `chromium` is a script that reads `/etc`, which a sandbox does not show.
+# Debian's `chromium` is a script that reads `/etc`, which sandboxes hide.
 _PROGRAMS = ("/usr/lib/chromium/chromium", "chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
 FONTS = Path("/etc/fonts")
-_SECONDS = 90.0  # for compiling, the start of a browser on a busy machine, and the limits inside
+_SECONDS = 90.0  # for compiling, starting a browser, and the inner limits
 
 
 def framework_of(component: str) -> Framework:
-    """Return the framework of a component, by the suffix of its file."""
+    """Return the framework of a component by the suffix of its file."""
     return _FRAMEWORKS.get(PurePosixPath(component).suffix, "typescript")
 
 
 @dataclass(frozen=True, slots=True)
 class VitestToolchain:
-    """The resource that tests components of one framework, in `slots` runs at a time."""
+    """The resource that tests components of one framework, with `slots` runs at a time."""
 
     sandbox: Callable[[], Sandbox]
     slots: int = 1
@@ -69,7 +69,7 @@ class VitestToolchain:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator["OpenVitest"]:
-        """Install Vitest if it is missing, start the first workers, and yield the object that runs tests."""
+        """Install Vitest if needed, start workers, and yield the object that runs tests."""
         toolchain, sandbox = await install_vitest(), self.sandbox()
         flags = await permission_flags(sandbox)
         async with AsyncExitStack() as stack:
@@ -80,7 +80,7 @@ class VitestToolchain:
 
 
 class OpenVitest(WorkerPool):
-    """Runs the tests of components, and validators that are written in TypeScript."""
+    """Runs the tests of components, and validators in TypeScript."""
 
     worker_script, compiler_script, whole_script = "start.cjs", "compiler.mjs", "fresh.mjs"
 
@@ -99,7 +99,7 @@ class OpenVitest(WorkerPool):
         return await self.run_whole(files, entry, seconds + _WHOLE_SECONDS) if run is None else run
 
     async def validate(self, code: str, source: str, seconds: float) -> ValidationOutcome:
-        """Run a validator in TypeScript. Raise `GraderError` if it returns no valid result."""
+        """Run a TypeScript validator. Raise `GraderError` if its result is invalid."""
         async with self._slots:
             try:
                 prepared = await self.compile({"source": source}, seconds)
@@ -126,10 +126,7 @@ def find_chromium() -> str:
 
 
 async def chromium_in(sandbox: Sandbox) -> str:
-    """Return the browser of a sandbox: the one installed on this machine or, in a container, the container's own.
-
-    Raise `InfraError` if there is none.
-    """
+    """Return the browser for a sandbox: this machine's or, for a container, its own."""
     if sandbox.name != "docker":
         return find_chromium()
     search = f'for name in {" ".join(_PROGRAMS)}; do command -v "$name" && exit; done; exit 1'
@@ -152,7 +149,7 @@ async def _run_with_browser(
 
 
 class BrowserToolchain(VitestToolchain):
-    """The resource that tests components of one framework in Chromium, in `slots` runs at a time."""
+    """The resource that tests components in Chromium, with `slots` runs at a time."""
 
     __slots__ = ()
 
@@ -178,7 +175,7 @@ class OpenBrowser:
     _slots: Semaphore = field(default_factory=lambda: Semaphore(1))
 
     async def run(self, files: Mapping[str, str], *, tests: Sequence[str] = (), seconds: float) -> TestRun:
-        """Run the one test file in `tests`."""
+        """Run the single test file in `tests`."""
         entry = next((name for name in tests if name in files), None)
         if entry is None:
             return TestRun(error=f"there is no {', '.join(tests) or 'test file'}")
@@ -191,7 +188,7 @@ class OpenBrowser:
         return run
 
     async def check_browser(self) -> None:
-        """Raise `InfraError` if the browser does not start. A run cannot show that: components can fake its report."""
+        """Raise `InfraError` if the browser does not start. Components could fake this in a run."""
         argv = (self.chromium, *_ALONE, "--dump-dom", "about:blank")
         async with open_place() as place:
             done = await self.sandbox.run(Command(argv, place, _START_SECONDS, graded=True))
@@ -209,14 +206,14 @@ class PictureToolchain:
 
     @classmethod
     async def ready(cls, sandbox: Sandbox, say: Say) -> "PictureToolchain":
-        """Install the requirements. Raise `InfraError` if Node or Chromium is missing."""
+        """Install what is needed. Raise `InfraError` if Node or Chromium is missing."""
         chromium = await chromium_in(sandbox)
         return cls(sandbox, await install_vitest(say), chromium)
 
     async def take(
         self, files: Mapping[str, str], component: str, framework: Framework, props: str | None = None
     ) -> Picture:
-        """Render a component once, with the properties that the module `props` exports, and return its picture."""
+        """Render a component once, with properties exported by the module `props`."""
         if framework == "typescript":
             return Picture(problem="plain TypeScript has nothing to render")
         wanted = {"component": component, "props": props, "framework": framework, "chromium": self.chromium}
@@ -229,7 +226,7 @@ class PictureToolchain:
 
 
 def read_picture(printed: bytes) -> Picture | None:
-    """Return the picture in the last line of the output, encoded again; None if there is none."""
+    """Return the picture in the last line of output, encoded again, or None."""
     lines = printed.splitlines()
     found = json_object(lines[-1]) if lines else None
     if found is None:

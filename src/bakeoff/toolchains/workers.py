@@ -1,14 +1,14 @@
-"""Keep processes of Node and Python ready in sandboxes, one for each run, and talk to them through a socket.
+"""Keep Node and Python processes ready in sandboxes, one per run, and talk to them by sockets.
 
     host ── compiler   one lasting process: turns sources into scripts; it never runs what it reads (Node only)
       │
       ├──── worker     libraries and test runner loaded, waiting; takes one job, answers, ends
       └──── worker     the next one, started while the first is at work
 
-Each of these is a sandboxed command in a folder of its own, with a user of its own if we are root. No worker meets two
-candidates, so nothing can leak from one to another, and one that hangs or breaks affects no other. A worker of Node can
-read the toolchain and no other file, and start no process. A worker's report is only a claim of the candidate's
-process.
+Each process is a sandboxed command with its own folder and, if we are root, its own user. Each
+worker takes a single candidate, so that candidates cannot affect each other. A Node worker can read
+only the toolchain, and cannot start processes. A worker's report is only a claim, since the
+candidate runs in its process.
 """
 
 import asyncio
@@ -40,16 +40,16 @@ COMPILER_LIMITS = Limits(memory_mb=2048, processes=96, disk_mb=64, output_kb=409
 WHOLE_LIMITS = Limits(memory_mb=2048, processes=256, disk_mb=256, output_kb=4096)
 COMPILE_SECONDS = 20.0
 _MAX_ANSWER_LENGTH = 16 << 20
-_LIFETIME_SECONDS = 7 * 24 * 3600.0  # each question has a limit of its own
+_LIFETIME_SECONDS = 7 * 24 * 3600.0  # each question has its own limit
 _READY_SECONDS = 60.0
-_ENDING_SECONDS = 5.0  # between the end of the connection and the end of its process
+_ENDING_SECONDS = 5.0  # from the end of the connection to the end of the process
 _TAIL = 2000
 _NOT_COMPILED = "it was not compiled"
-_FIRST_SIGNAL = 128  # a shell adds the number of a signal to this for the exit code
+_FIRST_SIGNAL = 128  # shells exit with this plus the number of a signal
 
 
 class PeerGone(Exception):
-    """The process ended, or sent something that is not an answer. `completed` is its result, if it is known."""
+    """The process ended or sent an invalid answer. `completed` is its result, if known."""
 
     def __init__(self, completed: CommandResult | None) -> None:
         super().__init__("it ended without an answer")
@@ -61,7 +61,7 @@ class NotStartedError(InfraError):
 
 
 def _bind(listening: socket.socket, folder: Path) -> None:
-    """Bind the socket in a folder. On Linux, address the folder by its descriptor: its path may be too long."""
+    """Bind the socket in a folder, by the folder's descriptor on Linux, to keep the path short."""
     opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         short = Path(f"/proc/self/fd/{opened}")
@@ -71,11 +71,11 @@ def _bind(listening: socket.socket, folder: Path) -> None:
 
 
 class Peer:
-    """One sandboxed process that answers questions, from its start to its end. `close` must be awaited.
+    """A sandboxed process that answers questions. `close` must be awaited.
 
-    The process gets the name of the socket as its last argument, connects once, and sends a line when it is ready.
-    After that each side sends one line at a time. The socket stops listening after the first connection, so nobody else
-    can connect. A process that runs graded code cannot start others, unless it gets `children`.
+    The process gets the socket's name as its last argument, connects once, and sends a line when it
+    is ready. Then each side sends one line at a time. The socket accepts only the first connection.
+    A process with graded code can start other processes only with `children`.
     """
 
     place: Place
@@ -145,23 +145,23 @@ class Peer:
         raise NotStartedError(f"{self._argv[0]} did not start: {words}")
 
     async def ready(self) -> None:
-        """Wait until the process accepts questions. Raise `InfraError` if it never will."""
+        """Wait until the process accepts questions. Raise `InfraError` if it never does."""
         await asyncio.shield(self._readiness)
 
     @property
     def alive(self) -> bool:
-        """Return True until the process has ended; it may still be busy or starting."""
+        """Return True until the process has ended, even while it is starting or busy."""
         return not self._process.done()
 
     async def ask(
         self, question: object, *, seconds: float, more: Callable[[float], float] = lambda _seconds: 0.0
     ) -> bytes:
-        """Return the answer to one question. Raise `TimeoutError` or `PeerGone`. Ask one question at a time.
+        """Return the answer to a question. Raise `TimeoutError` or `PeerGone`.
 
         Args:
-            question: The question.
+            question: The question. Ask only one at a time.
             seconds: How long to wait.
-            more: Returns, when that time is over, how much longer to wait.
+            more: Called when the time is over; returns how much longer to wait.
         """
         await self.ready()
         reader, writer = self._connected.result()
@@ -179,7 +179,7 @@ class Peer:
             if not answering.done():
                 raise TimeoutError
             answer = answering.result()
-        except (ConnectionError, ValueError) as problem:  # ValueError: a line beyond the length of any answer
+        except (ConnectionError, ValueError) as problem:  # ValueError: the line is too long
             raise PeerGone(await self._ending()) from problem
         finally:
             answering.cancel()
@@ -189,7 +189,7 @@ class Peer:
         return answer
 
     async def finish(self, question: object, *, seconds: float) -> CommandResult:
-        """Send a question that the process answers by its output, and return its result. Raise `TimeoutError`."""
+        """Send a question that is answered by output, and return the result of the process."""
         _, writer = self._connected.result()
         started = time.monotonic()
         writer.write(json.dumps(question).encode() + b"\n")
@@ -199,12 +199,12 @@ class Peer:
         return replace(self._process.result(), seconds=time.monotonic() - started)
 
     async def _ending(self) -> CommandResult | None:
-        """Wait briefly for the process to end after it has disconnected, and return its result."""
+        """After the process has disconnected, wait briefly for its end, and return its result."""
         await asyncio.wait([self._process], timeout=_ENDING_SECONDS)
         return self._process.result() if self._process.done() else None
 
     async def close(self) -> None:
-        """End the process with everything that it started."""
+        """End the process and all processes that it started."""
         self._process.cancel()
         self._readiness.cancel()
         await asyncio.wait([self._process, self._readiness])
@@ -215,7 +215,7 @@ class Peer:
 
 
 class WaitingWorkers:
-    """Workers that are ready in advance: each takes one job, and the next one starts meanwhile."""
+    """Workers that are ready in advance. Each takes one job, while the next one starts."""
 
     def __init__(self, start: Callable[[], Peer], many: int) -> None:
         self._start = start
@@ -228,20 +228,20 @@ class WaitingWorkers:
 
     @contextlib.asynccontextmanager
     async def take(self) -> AsyncIterator[Peer]:
-        """Take a ready worker for one job, and end it afterwards. The next one starts at once."""
+        """Take a ready worker for one job, start the next, and finally end the worker."""
         while True:
             worker = self._waiting.popleft()
             self._waiting.append(self._start())
             try:
                 await worker.ready()
-                if worker.alive:  # no candidate is to blame for one that died while it waited
+                if worker.alive:  # else it died while waiting, without a candidate
                     yield worker
                     return
             finally:
                 self.end(worker)
 
     def end(self, peer: Peer) -> None:
-        """End a process in the background, so that no candidate waits for it. `close` waits for it."""
+        """End a process in the background, so that candidates need not wait. `close` waits."""
         task = asyncio.create_task(peer.close())
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
@@ -256,12 +256,12 @@ class WaitingWorkers:
 
 
 class WorkerPool:
-    """A compiler, and as many waiting workers as there are runs at a time.
+    """A compiler, and one waiting worker for each parallel run.
 
     Args:
-        sandbox: Where all processes run.
-        toolchain: The installed folder with their scripts.
-        slots: The number of runs at a time.
+        sandbox: The sandbox of all processes.
+        toolchain: The installed folder with the scripts.
+        slots: The number of parallel runs.
         flags: The permission flags for the sandbox's Node.
     """
 
@@ -286,23 +286,23 @@ class WorkerPool:
         await self._workers.ready()
 
     async def run_warm(self, question: dict[str, Any], seconds: float) -> TestRun | None:
-        """Compile tests and run them in a worker. Return None if they need a whole test runner.
+        """Compile tests and run them in a worker; None if they need a whole test runner.
 
-        A run that something else may have ended is tried once more, alone. A run that never ends gets 1.5 times its
-        limit if the machine is busy, and is not tried again.
+        If something else may have ended the run, repeat it once, alone. A run that does not end
+        gets 1.5 times its limit on a busy machine, and is not repeated.
         """
         async with self._slots:
             run, is_doubtful = await self._try(question, seconds)
         if not is_doubtful:
             return run
-        # One caller at a time takes every slot, because two would wait for each other.
+        # Only one caller at a time takes all slots, because two would deadlock.
         async with self._wants_all, contextlib.AsyncExitStack() as stack:
             for _ in range(self.slots):
                 await stack.enter_async_context(self._slots)
             return (await self._try(question, seconds))[0]
 
     async def _try(self, question: dict[str, Any], seconds: float) -> tuple[TestRun | None, bool]:
-        """Return the run, and True if another try may end differently."""
+        """Return the run, and True if repeating it may give another result."""
         started, step, limit = time.monotonic(), _NOT_COMPILED, min(seconds, COMPILE_SECONDS)
         try:
             prepared = await self.compile(question, seconds)
@@ -312,7 +312,7 @@ class WorkerPool:
                 return TestRun(error=prepared["error"], seconds=time.monotonic() - started), False
             async with self._workers.take() as worker:
                 started, step, limit = time.monotonic(), "the tests did not end", seconds
-                # A busy machine may be the reason for a delay.
+                # A busy machine may cause the delay.
                 asked = worker.ask(prepared, seconds=seconds, more=lambda late: late / 2 if self.is_busy() else 0.0)
                 answer = parse_answer(await asked)
         except TimeoutError:
@@ -321,13 +321,13 @@ class WorkerPool:
         except PeerGone as gone:
             run = ended_without_answer(gone.completed, time.monotonic() - started)
             code = gone.completed.exit_code if gone.completed else 0
-            # A compiler that served many, or a signal that we did not send: that need not be the candidate's fault.
+            # Perhaps not the candidate's fault: a shared compiler, or a signal from elsewhere.
             is_doubtful = step == _NOT_COMPILED or (run.stop == "crashed" and (code < 0 or code > _FIRST_SIGNAL))
             return run, is_doubtful
         return None if "whole" in answer else read_report(answer, time.monotonic() - started), False
 
     async def run_whole(self, files: Mapping[str, str], entry: str, seconds: float) -> TestRun:
-        """Run a test file with a whole test runner, which is slow but supports everything."""
+        """Run a test file with a whole test runner, which is slow but complete."""
         job = json.dumps({"entry": entry, "flags": self.flags, **self.settings}).encode()
         async with self._slots:
             script = self.toolchain / self.whole_script
@@ -335,7 +335,7 @@ class WorkerPool:
         return read_last_line(done)
 
     async def compile(self, question: dict[str, Any], seconds: float) -> dict[str, Any]:
-        """Compile one source at a time, so that one on which the compiler hangs or breaks affects no other."""
+        """Compile one source at a time, so that a hanging compilation affects no other source."""
         async with self._compiling:
             try:
                 return parse_answer(await self._compiler.ask(question, seconds=min(seconds, COMPILE_SECONDS)))
@@ -361,7 +361,7 @@ class WorkerPool:
 
 
 def parse_answer(answer: bytes) -> dict[str, Any]:
-    """Return an answer as a JSON object. Raise `PeerGone` for anything else."""
+    """Parse an answer as a JSON object. Raise `PeerGone` for anything else."""
     if (value := json_object(answer)) is None:
         raise PeerGone(None)
     return value
@@ -377,16 +377,16 @@ async def run_script(
     limits: Limits,
     readable: tuple[Path, ...] = (),
 ) -> CommandResult:
-    """Run a Node script of an installed toolchain on a candidate, in a new folder with its files.
+    """Run a Node script of an installed toolchain on a candidate, in a new folder.
 
     Args:
-        sandbox: Where it runs.
+        sandbox: The sandbox.
         script: The script, in the folder that holds `node_modules`.
-        files: The files of the folder, which also gets a link to the toolchain's packages.
-        stdin: The input of the script.
-        seconds: The limit of the run.
+        files: The files of the folder. A link to the toolchain's packages is added.
+        stdin: The script's input.
+        seconds: The time limit.
         limits: The other limits.
-        readable: Paths that it may read besides the toolchain.
+        readable: More paths that it may read.
     """
     toolchain = script.parent
     async with open_place() as place:
@@ -398,7 +398,7 @@ async def run_script(
 
 
 def read_last_line(done: CommandResult) -> TestRun:
-    """Return the run that a whole test runner reports in its last line of output, or one for a limit that ended it."""
+    """Return the run from the last line of output, or a run that a limit has ended."""
     if done.stop != "exited":
         return stopped_by_limit(done)
     with contextlib.suppress(PeerGone, IndexError):
@@ -408,14 +408,14 @@ def read_last_line(done: CommandResult) -> TestRun:
 
 
 class _WorkerReport(FrozenModel):
-    """The result of a worker or of a whole test runner."""
+    """The report of a worker or of a whole test runner."""
 
     tests: tuple[TestOutcome, ...]
     error: str
 
 
 def read_report(answer: dict[str, Any], seconds: float) -> TestRun:
-    """Return the run that one of our processes reports."""
+    """Return the run from a report of one of our processes."""
     try:
         report = _WorkerReport.model_validate(answer)
     except ValidationError:
@@ -425,7 +425,7 @@ def read_report(answer: dict[str, Any], seconds: float) -> TestRun:
 
 
 def ended_without_answer(completed: CommandResult | None, seconds: float) -> TestRun:
-    """Return the run of a candidate whose process ended before its tests did."""
+    """Return the run for a candidate whose process ended before its tests."""
     if completed is None:
         return TestRun(error="the runner returned no result", stop="crashed", seconds=seconds)
     words = completed.stderr.decode(errors="replace")

@@ -228,9 +228,25 @@ BROKEN: dict[str, tuple[str, str]] = {
         GOOD.replace("[exact]", "\n  - contains: {ignore_case: perhaps}"),
         "6: scorers[0].contains.ignore_case: 'perhaps': has to be true or false",
     ),
-    "a value for a scorer that compares with the case": (
-        GOOD.replace("[exact]", "\n  - contains: Paris"),
-        "6: scorers[0].contains: 'Paris': write `- contains`, or its options as an object with ignore_case, strip",
+    "a value for a scorer without a main option": (
+        GOOD.replace("[exact]", "\n  - structured: Paris"),
+        "6: scorers[0].structured: 'Paris': write `- structured`, or its options as an object with expected, match",
+    ),
+    "a path that is none": (
+        GOOD.replace("[exact]", "\n  - {exact: {}, path: 'items['}"),
+        "6: scorers[0].path: 'items[' is not a JMESPath such as `items[0].id`:",
+    ),
+    "a transform that is no template": (
+        GOOD + "transform: [a, '{{ output']\n",
+        "6: transform[1]: this is not a Jinja template:",
+    ),
+    "a condition without its value": (
+        GOOD.replace("[exact]", "\n  - icontains"),
+        "6: scorers[0]: icontains needs a text: write `icontains: text`",
+    ),
+    "a misspelt condition": (
+        GOOD.replace("[exact]", "\n  - icontians: Paris"),
+        "6: scorers[0].icontians: there is no scorer 'icontians': did you mean 'icontains'",
     ),
     "a scorer of two kinds": (
         GOOD.replace("[exact]", "\n  - {exact: {}, contains: {}}"),

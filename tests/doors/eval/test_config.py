@@ -148,7 +148,11 @@ def test_the_schema_that_is_printed_is_a_schema_and_fits_the_first_configuration
 
 SHORT_AND_LONG = [
     {"prompts": "a", "scorers": "exact", "cases": "file:cases.csv"},
-    {"prompts": ["a", {"file": "b.txt"}], "scorers": [{"judge": "polite?"}, {"latency": 100}], "judge": "openai:gpt-5"},
+    {
+        "prompts": ["a", {"file": "b.txt"}],
+        "scorers": [{"judge": "polite?"}, {"contains": "b"}, {"equals": 4, "path": "a[0].b"}, "is-json"],
+        "judge": "openai:gpt-5",
+    },
     {
         "subjects": ["oracle", "local:smollm2", {"command": ["cat"]}, {"function": "m:f"}],
         "cases": ["a text", {"input": "b", "expected": ["c"], "scorers": "contains", "tags": ["d"]}],
@@ -171,6 +175,7 @@ def test_the_schema_accepts_short_and_long_forms(config: object):
         {"subjects": ["gpt-5"]},
         {"scorers": [{"contains": {"x": 1}}]},
         {"rounds": 0},
+        {"transform": 5},
     ],
 )
 def test_the_schema_refuses_what_the_reader_refuses(wrong: dict[str, object]):

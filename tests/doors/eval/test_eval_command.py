@@ -115,3 +115,87 @@ def test_the_run_is_one_like_all_others(suite: Path, bakeoff: Bakeoff):
     exported = bakeoff("export", "--format", "csv")
     assert "score.exact" in exported.stdout
     assert bakeoff("compare", "latest", "--subject-a", "right", "--subject-b", "paris").returncode in (0, 1)
+
+
+JUDGED = """\
+subjects:
+  - {name: s, scripted: '{"category": "billing"}'}
+  - oracle
+  - nop
+cases:
+  - {input: a, expected: billing}
+  - {input: b, expected: billing}
+"""
+
+
+def test_no_judge_is_asked_about_controls(suite: Path, bakeoff: Bakeoff):
+    says = json.dumps({"rationale": "fine", "choice": "A"})
+    usage = {"input": 10, "output": 1}
+    (suite / "judge.json").write_text(json.dumps({"replies": [{"say": says, "usage": usage}]}))
+    judge = "{judge: {criteria: Is it polite?, model: 'scripted:judge.json'}}"
+    (suite / "bakeoff.yaml").write_text(f"{JUDGED}scorers: [{judge}, contains]\n")
+    done = bakeoff("eval", "--json", "--no-open")
+    assert done.returncode == 0, done.stderr
+    s, oracle, nop = json.loads(done.stdout)["summary"]["subjects"]
+    assert [one["judging"]["requests"] for one in (s, oracle, nop)] == [2, 0, 0]
+    assert (oracle["score"], nop["score"]) == (1.0, 0.0)  # by `contains` alone
+    (suite / "bakeoff.yaml").write_text(f"{JUDGED}scorers: [{judge}]\n")
+    alone = bakeoff("eval", "--no-open")
+    assert alone.returncode == 0, alone.stderr
+    assert "s scored 100.0 %" in alone.stdout
+    assert not any(words in alone.stdout for words in ("check `expected`", "nothing is measured", "grader"))
+
+
+def test_an_expected_answer_that_is_a_part_of_the_whole_is_not_called_wrong(suite: Path, bakeoff: Bakeoff):
+    (suite / "field.py").write_text(
+        "import json\ndef category(given):\n    return json.loads(given.output)['category'] == given.expected\n"
+    )
+    for scorer in (
+        "function: 'field:category'",
+        "regex: category",
+        "checks: [is-json]",
+        "contains: category, name: own",
+    ):
+        (suite / "bakeoff.yaml").write_text(f"{JUDGED}scorers: [contains, {{{scorer}}}]\n")
+        done = bakeoff("eval", "--no-open")
+        assert done.returncode == 0, done.stderr
+        assert "s scored 100.0 %" in done.stdout
+        assert "check `expected`" not in done.stdout, scorer
+
+
+def test_an_expected_answer_that_fails_is_told_with_what_to_check(suite: Path, bakeoff: Bakeoff):
+    (suite / "same.py").write_text("def same(expected, actual):\n    return expected is actual\n")
+    (suite / "bakeoff.yaml").write_text(
+        "subjects: [{name: s, scripted: '[1]'}, oracle]\nscorers: [{json: {match: 'same:same'}}]\n"
+        "cases: [{input: x, expected: [1]}, {input: y, expected: [2]}]\n"
+    )
+    done = bakeoff("eval", "--no-open")
+    assert "The reference answers fail 2 cases (x, y): check `expected` and the scorers." in " ".join(
+        done.stdout.split()
+    )
+
+
+def test_money_of_judges_and_subjects_is_told_apart_and_never_too_low(suite: Path, bakeoff: Bakeoff):
+    def model(name: str, say: str, **usage: float) -> str:
+        (suite / name).write_text(json.dumps({"replies": [{"say": say, "usage": usage}]}))
+        return f"scripted:{name}"
+
+    priced = model("priced.json", "Paris", input=7, output=1, cost=0.1)
+    free = model("free.json", "Paris", input=38_000, output=290)
+    judge = model("judge.json", json.dumps({"rationale": "fine", "choice": "A"}), input=1000, output=5)
+    (suite / "bakeoff.yaml").write_text(
+        f"subjects: [{{name: priced, model: '{priced}'}}, {{name: free, model: '{free}'}}, nop]\n"
+        f"cases: [{{input: France, expected: Paris}}]\njudge: '{judge}'\n"
+        "scorers: [contains, cost: 0.5, judge: Is it polite?]\n"
+    )
+    done = bakeoff("eval", "--no-open")
+    told = " ".join(done.stdout.split())
+    assert "free cost an unknown amount (38,290 tokens without a price)." in told
+    assert "Judges used 2,010 tokens for an unknown amount (2,010 tokens without a price)" in told
+    assert "1 of 2 trials have no score: 1 lost to grader (the cost of the answer is unknown" in told
+    assert "(38,290 tokens without a price): give its model a `price`" in told
+    assert done.returncode == 3, done.stderr  # undecided
+    page = next((suite / "results").glob("runs/*/report.html")).read_text()
+    assert "38,298 tokens, 38,290 without a price" in page
+    assert "2,010 tokens, 2,010 without a price" in page
+    assert "≥ $0.1000" in page

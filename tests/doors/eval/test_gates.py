@@ -40,6 +40,20 @@ def test_a_score_below_the_wanted_one_is_red_also_without_a_threshold(tmp_path: 
     assert bakeoff("eval", "--no-open", "--fail-under", "0.5").returncode == 0
 
 
+def test_a_scorer_that_never_gives_a_number_leaves_gate_and_comparison_undecided(
+    tmp_path: Path, bakeoff: Bakeoff
+) -> None:
+    (tmp_path / "tone.py").write_text("def tone(given):\n    return None\n")
+    text = "subjects: [{name: s, scripted: yes}]\nscorers: [exact, {function: {target: 'tone:tone'}}]\n"
+    (tmp_path / "bakeoff.yaml").write_text(f"{text}cases: [{{input: a, expected: yes}}, {{input: b, expected: yes}}]\n")
+    done = bakeoff("eval", "--no-open", "--fail-under", "0.9")
+    assert done.returncode == 3, done.stderr
+    assert "Gate undecided: 2 of 2 undecided (2 unscored by tone, which scored nothing)" in done.stderr
+    assert bakeoff("eval", "--no-open", "--allow-undecided", "2").returncode == 0
+    two = sorted(map(str, (tmp_path / "results/runs").iterdir()))
+    assert bakeoff("compare", *two, "--gate", "regression").returncode == 3
+
+
 @pytest.mark.parametrize("more", [(), ("--fail-under", "0")])
 def test_trials_that_did_not_run_leave_every_gate_undecided_unless_allowed(
     tmp_path: Path, bakeoff: Bakeoff, more: tuple[str, ...]
@@ -108,6 +122,6 @@ def test_the_rest_of_a_run_is_never_of_another_version(tmp_path: Path, bakeoff: 
     script.write_text("print('no')\n")
     changed = bakeoff("resume", "latest", "--no-open")
     assert changed.returncode == 2
-    assert "subject 's' (command) has changed since the run began" in changed.stderr
+    assert "subject 's' (command): changed since the run began" in changed.stderr
     script.write_text("print('yes')\n")
     assert bakeoff("resume", "latest", "--no-open").returncode == 1

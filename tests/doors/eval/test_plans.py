@@ -101,6 +101,93 @@ def test_a_threshold_of_a_case_judges_each_of_its_trials_as_that_of_the_file_doe
     assert subject["judged"] == 6, "every trial is judged by itself"
 
 
+PLAIN = """\
+subjects: [{name: right, scripted: "ok, hello: 4"}, {name: wrong, scripted: bye}]
+cases:
+  - {name: texts, input: a, scorers: [contains: hello, contains: ok, regex: ^ok, icontains: HELLO, not-contains: bye, ends-with: 4]}
+  - {name: own, input: b, expected: something else, scorers: [exact: "ok, hello: 4"]}
+"""
+
+
+def test_a_plain_value_of_a_scorer_is_what_it_looks_for(bakeoff: Bakeoff):
+    Path("bakeoff.yaml").write_text(PLAIN)
+    done = bakeoff("eval", "--json", "--no-open")
+    scores = {one["subject"]: one["score"] for one in json.loads(done.stdout)["summary"]["subjects"]}
+    assert scores == {"right": 1.0, "wrong": 0.0}, done.stderr
+    names = [spec.name or spec.kind for spec in planned(PLAIN).cases[0].scorers or ()]
+    assert names == ["contains", "contains (2)", "regex", "icontains", "not-contains", "ends-with"]
+
+
+@pytest.mark.parametrize("answer", ['{"b": [1, 2], "a": 1.0}', '{\n  "a": 1, "b": [1, 2]\n}'])
+@pytest.mark.parametrize("scorer", ["exact", "json", "structured"])
+def test_an_expected_object_in_a_cell_is_compared_with_the_object_of_the_answer(
+    scorer: str, answer: str, here: Path, bakeoff: Bakeoff
+):
+    (here / "cases.csv").write_text('input,expected\nx,"{""a"": 1, ""b"": [1, 2]}"\n')
+    subjects = [{"name": "same", "scripted": answer}, {"name": "other", "scripted": '{"a": true, "b": [1, 2]}'}]
+    (here / "bakeoff.yaml").write_text(
+        json.dumps({"subjects": subjects, "cases": "cases.csv", "scorers": [scorer]}), "utf-8"
+    )
+    done = bakeoff("eval", "--json", "--no-open")
+    scores = {one["subject"]: one["score"] for one in json.loads(done.stdout)["summary"]["subjects"]}
+    assert scores == {"same": 1.0, "other": 0.0}, done.stderr
+
+
+FIELDS = """\
+subjects:
+  - name: good
+    scripted: |
+      Here it is:
+      ```json
+      {"category": " Billing", "items": [{"id": 7}]}
+      ```
+  - {name: text, scripted: "category: billing"}
+  - {name: empty, scripted: "{}"}
+  - oracle
+transform: category
+cases:
+  - {name: of the file, input: x, expected: " Billing"}
+  - {name: of the case, input: y, expected: BILLING 1, transform: [category, "{{ output | trim | upper }} {{ n }}"], vars: {n: 1}}
+  - {name: of the scorer, input: z, expected: 7, transform: [], scorers: [{exact: {}, path: "items[0].id"}, {not-contains: x, path: category}]}
+scorers: [exact]
+"""
+
+
+def test_a_transform_chooses_what_is_scored_and_one_that_fails_is_a_failure_with_its_reason(
+    here: Path, bakeoff: Bakeoff
+):
+    (here / "bakeoff.yaml").write_text(FIELDS)
+    done = bakeoff("eval", "--json", "--no-open")
+    scores = {one["subject"]: one["score"] for one in json.loads(done.stdout)["summary"]["subjects"]}
+    assert scores == {"good": 1.0, "text": 0.0, "empty": 0.0, "oracle": 1.0}, done.stderr
+    told = next(here.glob("results/runs/*/journal.jsonl")).read_text("utf-8")
+    assert "the transform `category` fails: 'category: billing' is not JSON" in told
+    assert "the transform `items[0].id` fails: the answer has no value there" in told
+    assert '"transformed":7' in told
+
+
+def test_a_transform_is_part_of_a_scorer_and_an_edited_one_scores_answers_again(here: Path, bakeoff: Bakeoff):
+    plan = planned(FIELDS)
+    assert [spec.transform for spec in plan.scorers] == [("category",)]
+    assert [[spec.transform for spec in case.scorers or ()] for case in plan.cases[1:]] == [
+        [("category", "{{ output | trim | upper }} {{ n }}")],
+        [("items[0].id",), ("category",)],
+    ]
+    edited = planned(FIELDS.replace("transform: category", "transform: items"))
+    keys = [(trial.attempt_key, trial.score_key) for trial in (plan.trial(0), edited.trial(0))]
+    assert keys[0][0] == keys[1][0]
+    assert keys[0][1] != keys[1][1]
+
+
+def test_a_row_of_a_table_has_a_transform_of_its_own(here: Path, bakeoff: Bakeoff):
+    (here / "cases.csv").write_text("input,expected,transform\nx,7,items[0].id\ny,Oslo,\n")
+    answers = {"x": '{"items": [{"id": 7}]}', "y": "Oslo"}
+    suite = {"subjects": [{"scripted": {"answers": answers}}], "cases": "cases.csv", "scorers": ["exact"]}
+    (here / "bakeoff.yaml").write_text(json.dumps(suite))
+    done = bakeoff("eval", "--no-open")
+    assert done.returncode == 0, done.stdout
+
+
 def test_limits_of_the_file_count_unless_the_command_line_sets_others(bakeoff: Bakeoff):
     Path("bakeoff.yaml").write_text(
         "subjects: [{name: s, scripted: {default: {output: b, usage: {input: 10, cost: 1}}}}]\nscorers: [exact]\n"
@@ -195,3 +282,58 @@ def test_functions_lie_beside_the_file_wherever_the_command_is_typed(here: Path,
     (here / "sub" / "bakeoff.yaml").write_text(f"{subject}\n{cases}\n")
     done = bakeoff("eval", "sub", "--no-open")
     assert (done.returncode, "up scored 100.0 %" in done.stdout) == (0, True), done.stderr
+
+
+CODE = """\
+subjects: [{name: right, scripted: '{"n": 3}'}, {name: wrong, scripted: "three"}]
+cases: [{input: x, vars: {most: 9}}]
+scorers:
+  - python: len(output) < context["vars"]["most"]
+  - javascript: |
+      const said = JSON.parse(output)
+      return {pass: said.n === 3, score: 0.5, reason: 'not 3'}
+  - {exact: 4, transform: {javascript: "JSON.parse(output).n + 1"}, name: field}
+  - {python: "{'pass': True, 'score': 0.2}", name: graded, threshold: 0.1}
+"""
+
+
+def test_code_in_a_file_judges_answers_in_one_process_of_each_language(here: Path, bakeoff: Bakeoff):
+    (here / "bakeoff.yaml").write_text(CODE)
+    done = bakeoff("eval", "--json", "--no-open")
+    scores = {one["subject"]: one["score"] for one in json.loads(done.stdout)["summary"]["subjects"]}
+    assert scores == {"right": 1.0, "wrong": 0.0}, done.stderr
+    told = next(here.glob("results/runs/*/journal.jsonl")).read_text("utf-8")
+    assert "the transform `JSON.parse(output).n + 1` fails: SyntaxError" in told
+    assert "the code raised SyntaxError" in told
+
+
+@pytest.mark.parametrize(
+    ("scorer", "told"),
+    [
+        ({"javascript": "1 +"}, "`1 +` cannot be run: SyntaxError"),
+        ({"python": "file://nowhere.py"}, "cannot be run: FileNotFoundError"),
+        ({"python": "'yes'"}, "returned 'yes': return a boolean, a number or {pass, score}"),
+        ({"python": "sys.exit(3)"}, "its process ended without an answer"),
+    ],
+)
+def test_code_that_cannot_judge_is_no_failure_of_the_subject(
+    scorer: dict[str, str], told: str, here: Path, bakeoff: Bakeoff
+):
+    suite = {"subjects": [{"scripted": "a"}], "cases": ["x"], "scorers": [scorer]}
+    (here / "bakeoff.yaml").write_text(json.dumps(suite))
+    done = bakeoff("eval", "--json", "--no-open")
+    assert (done.returncode, json.loads(done.stdout)["outcome"]) == (3, "incomplete"), done.stderr
+    assert told in next(here.glob("results/runs/*/journal.jsonl")).read_text("utf-8")
+
+
+def test_a_weight_counts_in_the_mean_and_a_threshold_makes_a_score_pass(here: Path, bakeoff: Bakeoff):
+    scorers = [
+        {"contains": ["a", "b"], "threshold": 0.5, "weight": 3},
+        {"contains": "z", "name": "other"},
+        {"contains": "y", "name": "shown", "weight": 0},
+    ]
+    suite = {"subjects": [{"scripted": "a"}], "cases": ["x"], "scorers": scorers, "threshold": 0.75}
+    (here / "bakeoff.yaml").write_text(json.dumps(suite))
+    done = bakeoff("eval", "--json", "--no-open")
+    [subject] = json.loads(done.stdout)["summary"]["subjects"]
+    assert (done.returncode, subject["score"]) == (0, 0.75)

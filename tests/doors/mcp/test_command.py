@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from bakeoff.storage.run_folder import RunFolder
 
 from ...engine.test_shards import summary_of
 from ...warm_bakeoff import PROGRAM, Bakeoff
-from .conftest import BMI, call, desk
+from .conftest import BMI, SERVERS, call, desk
 
 pytestmark = pytest.mark.journey
 
@@ -32,7 +33,7 @@ def test_the_nearest_configuration_above_is_evaluated_and_a_pass_is_0(write_suit
     done = subprocess.run([MCTEST, "evaluate", "--no-open"], cwd=below, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "100.0 % (1/1)" in done.stdout
-    assert "1 of 1 cells passed at 100.0 % of 1 round: passed" in done.stdout
+    assert "Passed: 1 of 1 case–model pair passed." in done.stdout
     assert sorted(path.suffix for path in (below / "mcp-report").iterdir()) == [".html", ".json", ".log", ".md"]
 
 
@@ -49,6 +50,24 @@ def test_a_failure_is_1_and_a_run_that_is_taken_up_again_is_judged_by_its_suite(
     assert again.returncode == 1
     assert len(list(Path("mcp-report").glob("*.json"))) == 1, "its own files are replaced"
     assert bakeoff("mcp", "evaluate", "--exit-zero").returncode == 0
+
+
+def test_a_run_is_not_resumed_with_another_version_of_its_server(
+    bakeoff: Bakeoff, write_suite: Callable[..., Path]
+) -> None:
+    server = Path("desk.py")
+    server.write_text((SERVERS / "desk.py").read_text())
+    words = {"name": "health", "command": sys.executable, "args": ["desk.py", "health"]}
+    write_suite(mcpServers=[words], executeTools=True)
+    done = bakeoff("mcp", "evaluate", "--no-open")
+    assert done.returncode == 0, done.stderr
+    assert bakeoff("resume", "latest", "--no-open").returncode == 0
+    server.write_text(server.read_text() + "\n# edited\n")
+    changed = bakeoff("resume", "latest", "--no-open")
+    assert changed.returncode == 2
+    assert "server 'health': changed since the run began" in changed.stderr
+    assert bakeoff("mcp", "evaluate", "--no-open").returncode == 0
+    assert bakeoff("rescore", "latest").returncode == 0
 
 
 def test_the_limit_of_a_suite_holds_for_who_goes_on_with_it(write_suite: Callable[..., Path]) -> None:
@@ -175,6 +194,20 @@ def test_suites_that_are_wrong_do_not_keep_the_others_of_a_folder_from_running(
     assert (summary["allPass"], summary["notRun"]) == (False, ["suites/a.yaml", "suites/b.yaml"])
     dry = bakeoff("mcp", "evaluate", "suites", "--dry-run")
     assert (dry.returncode, "suites/c.yaml: a cell passes" in dry.stdout) == (2, True)
+
+
+@pytest.mark.parametrize("left", [None, "testcases"])
+def test_a_suite_of_a_folder_that_lost_its_cases_is_named_and_not_left_out(
+    bakeoff: Bakeoff, write_suite: Callable[..., Path], left: str | None
+) -> None:
+    write_suite("suites/a.yaml")
+    lost = write_suite("suites/b.yaml")
+    lost.write_text(lost.read_text().replace("testCases", left or "x-cases"))
+    done = bakeoff("mcp", "evaluate", "suites", "--no-open")
+    assert done.returncode == 2, done.stderr
+    assert "error: suites/b.yaml" in done.stderr
+    assert "testCases" in done.stderr
+    assert bakeoff("mcp", "evaluate", "suites/a.yaml", "--no-open").returncode == 0
 
 
 def test_a_cell_that_lost_rounds_leaves_undecided_is_not_shown_as_passed(

@@ -135,4 +135,4 @@ def test_the_example_that_people_begin_with_means_what_it_says(
     assert done.returncode == 0, done.stderr
     assert "no server is called 'example-server'" in done.stderr
     assert "no server is called 'healthcare-server'" in done.stderr
-    assert "2 of 2 cells passed at 80.0 % of 2 rounds: passed" in done.stdout
+    assert "Passed: 2 of 2 case–model pairs passed 80.0 % of 2 rounds." in done.stdout

@@ -404,6 +404,27 @@ def test_it(to_eval, late):
     assert "test_it.py:16: this eval is called after the end of its test" in seen.text
 
 
+def test_an_eval_in_a_forked_process_is_refused_there_and_undecided_here(project: SmallProject) -> None:
+    project.write("""
+def test_other(to_eval):
+    to_eval.sync("a", task=lambda text: "<a>", expected="<a>", scorer=right)
+
+def test_it(to_eval):
+    if (child := os.fork()) == 0:
+        try:
+            to_eval.sync("a", task=lambda text: "<a>", expected="<a>", scorer=right)
+        except Exception as error:
+            os.write(2, str(error).encode())
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+""")
+    seen = project.run_apart(*GATES, "-s", "-W", "ignore::DeprecationWarning")
+    assert seen.result.ret == 1
+    assert "this eval is called in a forked process, where it cannot run or be counted" in seen.result.stderr.str()
+    assert "1 of 2 undecided (1 skipped); 0 allowed" in seen.text
+
+
 def test_a_broken_scorer_shuts_the_gates_unless_that_many_are_allowed(project: SmallProject) -> None:
     project.write("""
 def picky(given):
@@ -463,6 +484,28 @@ def test_it(case):
     assert project.run("--eval-min-score=0.9", "--eval-allow-undecided=2").result.ret == 0
 
 
+def test_a_scorer_that_never_gives_a_number_leaves_every_gate_undecided(project: SmallProject) -> None:
+    code = """
+def tone(given):
+    return {tone}
+
+@eval_suite(data=rows("a", "b", "c"), scorers=[right, tone], threshold=0.5)
+def test_it(case):
+    return f"<{{case.input}}>"
+"""
+    project.write(code.format(tone="0.0"))
+    assert project.run("--eval-json=before.json", "--eval-min-score=0.5").result.ret == 0
+    project.write(code.format(tone="None"))
+    seen = project.run(*GATES, "--eval-min-score=0.9")
+    assert (seen.result.ret, seen.counts()) == (1, {"passed": 3})
+    assert "--eval-min-score UNDECIDED: 3 of 3 undecided (3 unscored by tone, which scored nothing)" in seen.text
+    assert merged(project) == 3
+    assert project.run("--eval-baseline=before.json").result.ret == 1
+    assert project.run(*GATES, "--eval-allow-undecided=3").result.ret == 0
+    project.write(code.format(tone='None if given.input == "a" else 1.0'))
+    assert project.run(*GATES).result.ret == 0, "it does not apply to one case"
+
+
 def test_a_suite_of_the_baseline_that_is_gone_shuts_the_gate(project: SmallProject) -> None:
     project.write("""
 test_stays = describe_eval("stays", data=rows(*range(5)), task=lambda text: f"<{text}>", scorers=[right])
@@ -472,7 +515,7 @@ test_goes = describe_eval("goes", data=rows(*range(5)), task=lambda text: f"<{te
     assert project.run("--eval-baseline=before.json").result.ret == 0
     seen = project.run("--eval-baseline=before.json", "-k", "test_stays")
     assert seen.result.ret == 1
-    assert "--eval-baseline UNDECIDED: 5 of the baseline cannot be compared; 0 allowed" in seen.text
+    assert "--eval-baseline UNDECIDED: 5 cases of the baseline cannot be compared; 0 allowed" in seen.text
 
 
 LOGGING = """

@@ -1,5 +1,6 @@
 """Evals beside everything else that a project has: other plugins, other kinds of tests, other event loops."""
 
+import json
 import subprocess
 import sys
 
@@ -194,7 +195,10 @@ async def test_it(case):
     assert not (project.path / "results").exists()
 
 
-def test_reruns_ask_the_task_again_and_count_once(project: SmallProject) -> None:
+RERUNS = ("-p", "pytest_rerunfailures", "--reruns", "2")
+
+
+def test_the_first_result_counts_of_a_test_that_is_run_again(project: SmallProject) -> None:
     project.write("""
 tries = []
 
@@ -211,9 +215,37 @@ def test_flaky_with_fixture(case, own):
     tries.append(case.input)
     return f"<{case.input}>" if tries.count(case.input) == 2 else "wrong"
 """)
-    seen = project.run("-p", "pytest_rerunfailures", "--reruns", "2")
+    seen = project.run(*RERUNS, "--eval-min-pass-rate=0.1", "--eval-json=out.json")
     assert seen.counts() == {"passed": 3, "rerun": 5}
-    assert [(each.case, each.passed) for each in seen.outcomes] == [("a", True), ("b", True), ("c", True)]
+    assert [(each.case, each.passed) for each in seen.outcomes] == [("a", False), ("b", False), ("c", False)]
+    assert "--eval-min-pass-rate FAILED: 0 of 3 passed" in seen.text
+    assert "test_it.py::test_flaky[a] was run again: its first result counts for scores and gates" in seen.text
+    assert seen.result.ret == 1
+    assert json.loads((project.path / "out.json").read_text())["numbers"]["failed"] == 3
+    [run] = run_folders(project.path / "results")
+    assert [record.verdict for record in run.latest_records(run.read_plan())] == ["fail"] * 3
+    apart = project.run_apart("-p", "xdist", "-n", "1", *RERUNS, "--eval-min-pass-rate=0.1")
+    assert apart.result.ret == 1
+    assert "--eval-min-pass-rate FAILED: 0 of 3 passed" in apart.text
+
+
+def test_a_try_that_could_not_be_judged_is_no_result_and_a_miss_is_forgiven_once(project: SmallProject) -> None:
+    project.write("""
+tries = []
+
+def picky(given):
+    tries.append(given.input)
+    if tries.count("a") == 1:
+        raise OSError("the grader is away")
+    return given.input == "a"
+
+@eval_suite(data=rows("a", "b"), scorers=[picky], concurrency=1)
+def test_it(case):
+    return "x"
+""")
+    seen = project.run(*RERUNS, "--eval-min-pass-rate=0.5")
+    assert [(each.case, each.passed) for each in seen.outcomes] == [("a", True), ("b", False)]
+    assert (seen.result.ret, seen.counts()) == (0, {"passed": 1, "failed": 1, "rerun": 3})
 
 
 def test_record_property_and_junit_of_pytest_itself_still_work(project: SmallProject) -> None:

@@ -135,7 +135,7 @@ def test_it(case):
     assert seen.counts() == {"passed": 2}
     assert "test_it.py::test_it[a] 0.75 " in seen.text
     assert " 6 tokens $0.0010" in seen.text
-    assert "Judges used 220 tokens ($0.5000), which are in no suite's cost" in seen.text
+    assert "Judges used 220 tokens for $0.5000, which is in no suite's cost" in seen.text
     written = json.loads((project.path / "evals.json").read_text())
     assert written["numbers"]["usage"]["cost"] == pytest.approx(0.002)
     assert written["numbers"]["judging"]["cost"] == 0.5

@@ -113,7 +113,7 @@ def test_cases_that_are_gone_are_missed_although_the_others_are_decided(
     seen = project.run("--eval-until-decided", "--eval-margin", "0.2", "--eval-baseline", "base.json")
     assert seen.counts()["skipped"] > 0
     assert seen.result.ret == 1
-    assert "UNDECIDED: 5 of the baseline cannot be compared; 0 allowed" in seen.text
+    assert "UNDECIDED: 5 cases of the baseline cannot be compared; 0 allowed" in seen.text
 
 
 def test_where_nothing_can_be_compared_all_cases_run_and_it_is_said(project: SmallProject) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bakeoff.cli.compare import CompareFlags, run_compare
-from bakeoff.cli.flags import ReportFlags
+from bakeoff.cli.flags import LogFlags, ReportFlags
 from bakeoff.errors import UsageError
 from bakeoff.plan import Case, Limits, Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import Failure, Score
@@ -341,8 +341,10 @@ def test_an_unpaired_verdict_says_so_in_its_headline_and_at_the_gate(tmp_path: P
     before = run_of(tmp_path / "before", plan_of(20, ["s"]), {"s": lambda c, r: float(c % 2)})
     after = run_of(tmp_path / "after", plan_of(0, ["s"], case_list=edited), {"s": lambda c, r: 1.0})
     text = to_markdown(describe_comparison(compare_sources(source(before), source(after))))
-    assert text.startswith("Gate undecided: 20 of the baseline cannot be compared; 0 allowed (--allow-undecided): ")
-    assert "an improvement is shown, although the cases differ" in text
+    assert text.startswith(
+        "Gate undecided: 20 cases of the baseline cannot be compared; 0 allowed (--allow-undecided): "
+    )
+    assert "an improvement is shown" not in text.partition("\n")[0], "what is missing could change that"
     assert "Unpaired: " in text
     assert "20 with changed content, and so not paired" in text
 
@@ -401,7 +403,9 @@ def test_texts_from_outside_give_no_commands_to_the_machine_that_logs_a_comparis
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", width)
     names = hostile_runs(tmp_path)
-    run_compare(baseline=names[0], wanted=CompareFlags(candidate=names[1], results=tmp_path), shown_as=shape)
+    run_compare(
+        baseline=names[0], wanted=CompareFlags(candidate=names[1], results=tmp_path), logs=LogFlags(), shown_as=shape
+    )
     printed = capsys.readouterr().out
     assert "add-mask" in printed
     assert [line for line in printed.splitlines() if line.lstrip().startswith("::")] == []
@@ -414,7 +418,7 @@ def test_a_run_whose_name_is_no_text_can_be_told_in_json(tmp_path: Path, capsys:
     run_of(odd, plan, {"s": lambda c, r: 1.0})
     run_of(tmp_path / "plain", plan, {"s": lambda c, r: 1.0})
     wanted = CompareFlags(candidate=str(tmp_path / "plain"), results=tmp_path)
-    assert run_compare(baseline=str(odd), wanted=wanted, shown_as=ReportFlags(as_json=True)) == 0
+    assert run_compare(baseline=str(odd), wanted=wanted, logs=LogFlags(), shown_as=ReportFlags(as_json=True)) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["pairs"][0]["baseline"]["source"] == r"a\udcff b"
     assert told["pairs"][0]["baseline"]["path"].endswith(r"a\udcff b")

@@ -149,7 +149,7 @@ def test_many_small_suites_that_all_fell_shut_the_gate() -> None:
 def test_cases_that_are_gone_are_counted() -> None:
     found = judged(SuiteGates(baseline=kept_suite([1.0] * 5)), suite([1.0] * 3))
     assert found.met is None
-    assert found.sentence.startswith("2 of the baseline cannot be compared; 0 allowed (--eval-allow-undecided): ")
+    assert found.sentence.startswith("2 cases of the baseline cannot be compared; 0 allowed (--eval-allow-undecided): ")
     assert "test_capitals[case-3]: it is gone; " in found.sentence
     assert judged(SuiteGates(baseline=kept_suite([1.0] * 5), allowed=Allowance(2)), suite([1.0] * 3)).met is True
 
@@ -219,7 +219,7 @@ def test_suites_without_a_partner_are_named_and_one_that_is_gone_shuts_the_gate(
     old, new = suite([1.0, 1.0], name="test_old"), suite([1.0, 1.0], name="test_new")
     found = judged(SuiteGates(baseline=kept([*old, *suite([1.0])])), [*suite([1.0]), *new])
     assert found.met is None
-    assert found.sentence.startswith("2 of the baseline cannot be compared; 0 allowed")
+    assert found.sentence.startswith("2 cases of the baseline cannot be compared; 0 allowed")
     assert (
         judged(SuiteGates(baseline=kept([*old, *suite([1.0])]), allowed=Allowance(2)), [*suite([1.0]), *new]).met
         is True
@@ -304,6 +304,6 @@ def test_cases_without_a_threshold_cannot_fail_anew() -> None:
     after = [*suite([1.0]), *scored_by("a", cases=2, value=0.0, threshold=None)]
     some = judged(SuiteGates(baseline=before, rule=rule), after)
     assert some.met is None
-    assert some.sentence.startswith("2 of the baseline cannot be compared; 0 allowed (--eval-allow-undecided): ")
+    assert some.sentence.startswith("2 cases of the baseline cannot be compared; 0 allowed (--eval-allow-undecided): ")
     assert "t.py::test[0]: not both runs have a threshold for it" in some.sentence
     assert judged(SuiteGates(baseline=before, rule=rule, allowed=Allowance(2)), after).met is True

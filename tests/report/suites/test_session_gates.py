@@ -82,8 +82,15 @@ def test_a_baseline_without_anything_in_common_fails_the_run(pytester: pytest.Py
     run(pytester, "--eval-json=other.json", test=CAPITALS.format(scores={"a": 1.0}).replace("test_", "test_old_"))
     refused = run(pytester, "--eval-baseline=other.json", a=1.0)
     refused.stdout.fnmatch_lines(
-        ["--eval-baseline UNDECIDED: 1 of the baseline *: it is gone; no suite is in both runs*"]
+        ["--eval-baseline UNDECIDED: 1 case of the baseline *: it is gone; no suite is in both runs*"]
     )
+    assert refused.ret == 1
+
+
+def test_a_baseline_without_evals_is_named_as_what_is_empty(pytester: pytest.Pytester) -> None:
+    run(pytester, "--eval-json=empty.json", test="def test_plain(): pass")
+    refused = run(pytester, "--eval-baseline=empty.json", a=1.0)
+    refused.stdout.fnmatch_lines(["--eval-baseline UNDECIDED: the baseline has no evals"])
     assert refused.ret == 1
 
 

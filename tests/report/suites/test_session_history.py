@@ -33,7 +33,7 @@ def test_a_series_fails_the_session_that_shows_its_loss(pytester: pytest.Pyteste
     worse.stdout.fnmatch_lines(["--eval-history *: worse since this run, *: -63.3 points (found at this run), p = *"])
     assert worse.ret == 1
     fewer = session(pytester, 3, 1, "--eval-history=history", "--eval-json=history/now.json", "-k", "not 29")
-    fewer.stdout.fnmatch_lines(["--eval-history *: 1 of the baseline cannot be compared; 0 allowed in each run *"])
+    fewer.stdout.fnmatch_lines(["--eval-history *: 1 case of the baseline cannot be compared; 0 allowed in each run *"])
     assert fewer.ret == 1, "the file that is to be written is not part of the history"
 
 

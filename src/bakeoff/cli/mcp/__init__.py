@@ -1,4 +1,4 @@
-"""List the commands of `bakeoff mcp`, which are also those of `mctest`. Their modules are imported when needed."""
+"""List the commands of `bakeoff mcp` and `mctest`. Their modules are imported when needed."""
 
 from bakeoff.cli.declare import add_lazily, group_of
 

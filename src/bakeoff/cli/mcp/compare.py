@@ -132,7 +132,7 @@ def _suite(wanted: TuneFlags, flags: PlanFlags) -> "SelectedSuite":
 
 
 def _from_file(file: Path | None) -> list[str]:
-    """Return the descriptions in a file, with lines of three dashes between them."""
+    """Return the descriptions in a file, which are separated by lines of three dashes."""
     if file is None:
         return []
     try:
@@ -146,7 +146,7 @@ def _from_file(file: Path | None) -> list[str]:
 def _tuned(
     selected: "SelectedSuite", label: str, versions: "tuple[ToolsVersion, ...]", training: "Plan", held_out: "Plan"
 ) -> "TuneReport | None":
-    """Find the best description with some cases, and confirm it with others. Return None after Ctrl-C."""
+    """Choose the best description on some cases, and confirm it on others; None after Ctrl-C."""
 
     from bakeoff.report.compare.tool_versions import PRESENT, TuneReport, best_version, confirm
 

@@ -27,7 +27,7 @@ _STATES = {None: "not run", PASSED: "passed", FAILED: "failed", UNDECIDED: "unde
 
 
 class EvaluationFlags(Flags):
-    """Choose a part of a configuration. The fields are those of `EvaluationRequest`."""
+    """Options that choose a part of a configuration, named as in `EvaluationRequest`."""
 
     path: Annotated[
         Path | None,
@@ -106,9 +106,9 @@ def evaluate(
 
 
 def _write_combined(files: Iterable[Path], ended: "Mapping[Path, EndedRun]", report: Path) -> Iterable[Path]:
-    """Write one report over all suites into the folder `report`, and yield its files.
+    """Write a report over all suites into the folder `report`, and return its files.
 
-    It names suites without a finished run as not run.
+    Suites without a finished run are listed as not run.
     """
     from bakeoff.doors.mcp.results.files import McpResults, write_combined
 
@@ -117,7 +117,7 @@ def _write_combined(files: Iterable[Path], ended: "Mapping[Path, EndedRun]", rep
 
 
 def _parted(suites: "Sequence[SelectedSuite]", selection: SelectionFlags) -> "list[SelectedSuite]":
-    """Return the suites with the requested cases, without suites that have no case in the shard."""
+    """Return the suites with the requested cases; skip suites without a case in the shard."""
     largest = max((len(selected.plan.cases) for selected in suites), default=0)
     kept: list[SelectedSuite] = []
     for selected in suites:
@@ -132,9 +132,9 @@ def _parted(suites: "Sequence[SelectedSuite]", selection: SelectionFlags) -> "li
 def _run_each(
     suites: "Sequence[SelectedSuite]", wrong: dict[Path, str], ending: EndingFlags, *, alone: bool
 ) -> "dict[Path, EndedRun]":
-    """Run the suites one after another until interrupted. With several, each table is below the name of its file.
+    """Run the suites one after another until interrupted; name the file of each if not `alone`.
 
-    A suite whose servers fail is left out. A suite whose expected calls are impossible is added to `wrong`.
+    Skip a suite if its servers fail; add it to `wrong` if its expected calls are impossible.
     """
 
     from bakeoff.cli.run_plan import check_plan, run_checked
@@ -175,7 +175,7 @@ def servers_in(runner: asyncio.Runner) -> Iterator[AsyncExitStack]:
 def _print_states(files: Iterable[Path], ended: "Mapping[Path, EndedRun]", ending: EndingFlags) -> None:
     """Print the result of each suite, after all tables."""
     honest = EndingFlags(fail_under=ending.fail_under, allow_undecided=ending.allow_undecided)
-    # a suite that failed is called so, also with --exit-zero
+    # --exit-zero changes the exit code, but not the printed result
     codes = {file: ended[file].exit_code(honest) if file in ended else None for file in sorted(files)}
     passed = sum(code == PASSED for code in codes.values())
     out().print(f"\n{passed:,} of {count_of(len(codes), 'suite')} passed:")
@@ -189,7 +189,7 @@ def _tell(problem: str) -> None:
 
 
 def _print_plans(suites: "Sequence[SelectedSuite]", options: RunOptions, *, as_json: bool) -> None:
-    """Print what a run would do. As JSON, this is a list if there are several suites."""
+    """Print what a run would do; as JSON, print a list if there are several suites."""
 
     from bakeoff.cli.run_plan import check_plan, plan_json, print_plan
     from bakeoff.report.formatting import percent

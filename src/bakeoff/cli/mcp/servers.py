@@ -26,7 +26,7 @@ FailOnChange: TypeAlias = Literal["breaking", "risky", "cosmetic", "never"]
 
 
 class DirectFlags(Flags):
-    """Choose servers of a configuration, or name some directly. Subclasses say where the configuration is."""
+    """Options that choose or name servers. Subclasses add an option for the configuration."""
 
     only: list[str] | None = flag(None, "Only this server of the configuration.", "--server")
     commands: list[str] | None = flag(
@@ -38,7 +38,7 @@ class DirectFlags(Flags):
 
 
 class ServerFlags(DirectFlags):
-    """Choose servers, with the configuration as the argument."""
+    """Options that choose servers, with the configuration as the argument."""
 
     path: Annotated[
         Path | None,
@@ -50,16 +50,16 @@ class ServerFlags(DirectFlags):
 
 
 class ServerOptions(DirectFlags):
-    """Choose servers, with the configuration as an option."""
+    """Options that choose servers, with the configuration as an option."""
 
     path: Path | None = CONFIG
 
 
 def direct_servers(servers: DirectFlags) -> "list[ServerSpec]":
-    """Return the servers that are named directly, ready to start: by --command, --url or a client's file.
+    """Return the servers that --command, --url or a client's file names, ready to start.
 
-    The result is empty if the flags name a suite or nothing. Raises `UsageError` for conflicting flags, and for servers
-    that are not in the file.
+    The result is empty if the flags name a suite or nothing. Raises `UsageError` for conflicting
+    flags, and for servers that are not in the file.
     """
 
     from bakeoff.doors.mcp.config import suite_environment
@@ -87,7 +87,7 @@ def direct_servers(servers: DirectFlags) -> "list[ServerSpec]":
 
 
 def names_client_file(servers: DirectFlags) -> bool:
-    """Return True if the path is a client's file, such as .mcp.json, and not a configuration."""
+    """Tell whether the path is a client's file, such as .mcp.json, and not a configuration."""
 
     from bakeoff.mcp.client_files import is_client_file
 
@@ -95,7 +95,7 @@ def names_client_file(servers: DirectFlags) -> bool:
 
 
 def read_suites_of(servers: DirectFlags) -> "list[McpSuite]":
-    """Return the suites of the configuration, with the headers that were given."""
+    """Return the suites of the configuration, with the headers of --header added."""
 
     from bakeoff.doors.mcp.config import read_suite
     from bakeoff.doors.mcp.servers import suite_with_headers
@@ -105,7 +105,7 @@ def read_suites_of(servers: DirectFlags) -> "list[McpSuite]":
 
 
 def one_suite(servers: DirectFlags) -> "tuple[Sequence[ServerSpec], McpSuite | None, Mapping[str, str]]":
-    """Return the servers ready to start, the suite that has them, and the variables.
+    """Return the servers, ready to start, with their suite and the environment variables.
 
     The suite is None for servers that are named directly. Raises `UsageError` if the path has several suites.
     """

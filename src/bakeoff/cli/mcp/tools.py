@@ -214,9 +214,9 @@ def generate(
 
 
 def _frame_of(servers: ServerFlags, specs: "Sequence[ServerSpec]", model: str, folder: Path) -> "Frame":
-    """Return the part of a new configuration around its cases: the model and the servers.
+    """Return everything in a new configuration except the cases: the model and the servers.
 
-    A client's file is imported by its path relative to `folder`, never copied, because it may hold secrets.
+    A client's file may hold secrets, so it is never copied, but named by its path from `folder`.
     """
     from bakeoff.doors.mcp.generate.drafts import Frame
     from bakeoff.doors.mcp.servers import hidden_headers, with_headers

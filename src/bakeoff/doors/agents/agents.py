@@ -1,4 +1,4 @@
-"""List the agents: those that ship, those that the user describes, and which of them can be used here."""
+"""List agents: the shipped ones, the user's own, and which of them can be used here."""
 
 import asyncio
 import re
@@ -56,7 +56,7 @@ def _local_file(agent_file: Path, name: str, path: str) -> str:
 
 
 def known_agents(files: Iterable[Path] = ()) -> dict[str, AgentDefinition]:
-    """Return the shipped agents and those of the user, which may replace a shipped one."""
+    """Return the shipped agents and the user's, which replace shipped ones of the same name."""
     names = sorted(file.stem for file in _SHIPPED.glob("*.yaml"))
     names.sort(key=lambda name: _ORDER.index(name) if name in _ORDER else len(_ORDER))
     shipped = {name: read_agent(_SHIPPED / f"{name}.yaml") for name in names}
@@ -115,7 +115,7 @@ async def agent_statuses(agents: Mapping[str, AgentDefinition], sandbox: Sandbox
 CONTAINERFILE = Path(__file__).parent / "container" / "Containerfile"
 DEFAULT_TAG = "bakeoff-agents"
 _NPM, _PYTHON = ("npm",), ("pip", "pipx", "uv")
-# Names become words of a shell command: none may end a word or look like an option.
+# Names become words of a shell command, so they must not contain spaces or look like options.
 _PACKAGE = re.compile(r"[A-Za-z0-9@][A-Za-z0-9@._/\[\],=~+-]*")
 _PROGRAM = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _TAG = re.compile(r"[a-z0-9][A-Za-z0-9._/:-]{0,199}")
@@ -123,7 +123,7 @@ _TAG = re.compile(r"[a-z0-9][A-Za-z0-9._/:-]{0,199}")
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """The contents of the image."""
+    """A container image: its tag, and the packages of the agents to install."""
 
     tag: str
     npm: tuple[str, ...]  # packages
@@ -137,9 +137,9 @@ class Image:
 
 
 def plan_image(agents: Mapping[str, AgentDefinition], wanted: Sequence[str], tag: str = DEFAULT_TAG) -> Image:
-    """Plan an image with the agents that are asked for, or with all that come from a registry.
+    """Plan an image with the wanted agents or, by default, all that come from a registry.
 
-    Raise one error with everything that is wrong.
+    Raises one error that lists all problems.
     """
     if not _TAG.fullmatch(tag):
         raise UsageError(

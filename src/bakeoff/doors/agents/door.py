@@ -1,4 +1,4 @@
-"""The agents door: its subjects and scorers, its page, the progress it shows, its result files, and `verify`."""
+"""The agents door: its subjects, scorers, pages, progress, result files, and `verify`."""
 
 import asyncio
 import sys
@@ -42,12 +42,12 @@ if TYPE_CHECKING:
 
 
 class AgentsDoor(Door):
-    """Build the agents and the scorer of exercises, and write result files."""
+    """The door that builds the agents and the scorer of exercises, and writes result files."""
 
     pages = True
 
     def registry(self, plan: Plan, options: RunOptions) -> Registry:
-        """Add command-line agents, the scorer `exercise` and the cheats of exercises to the usual ones."""
+        """Return the usual registry with command-line agents, cheats and the scorer `exercise`."""
         sandbox = sandbox_of(options, plan)
         toolchains = toolchains_for(plan.cases, sandbox, options.jobs)
         resources = (References("bakeoff agents verify --exercise"), *toolchains)
@@ -92,7 +92,7 @@ class AgentsDoor(Door):
         tries = tries_section(run.plan, run.records())
         paths = tuple(run.options.results / name for name in files)
         evidence = None
-        # The subject of `--test-only` does nothing, like a control, but the run is about it.
+        # The subject of `--test-only` does nothing, like a control, but here it is judged.
         if [spec.name for spec in run.plan.subjects] == [TEST_ONLY]:
             evidence = run_evidence(run.summary, controls=True)
         return DoorResults(paths, evidence, more=(tries,) if tries else ())
@@ -153,7 +153,7 @@ _UNFIT = "it did nothing: the attack is one on another language"
 
 
 class ExerciseCheatOptions(FrozenModel):
-    """The options of a cheat on exercises: one attack for all cases, or one for each by its id."""
+    """The options of a cheat on exercises: one attack for all cases, or attacks by case id."""
 
     attack: str | None = None
     attacks: dict[str, str] = {}  # by case
@@ -176,13 +176,13 @@ class BoundExerciseCheat:
 
 @dataclass(frozen=True, slots=True)
 class ExerciseCheat:
-    """A control that is bound to the case. Its attacks use nothing that an agent could not see."""
+    """A control that attacks exercises, using only what an agent could see."""
 
     options: ExerciseCheatOptions
 
     @classmethod
     def from_spec(cls, spec: SubjectSpec) -> "ExerciseCheat":
-        """Read the options. Raises `UsageError` if there is no attack of a given name."""
+        """Read the options. Raises `UsageError` if an attack does not exist."""
         options = read_options(spec, ExerciseCheatOptions)
         for name in filter(None, [options.attack, *options.attacks.values()]):
             if name not in attack_names():
@@ -190,7 +190,7 @@ class ExerciseCheat:
         return cls(options)
 
     def bind(self, case: Case) -> BoundExerciseCheat:
-        """Return the attack for a case: its own, that of the options, or the first of the sample."""
+        """Return the attack for a case: by its id, or for all cases, or the first of the sample."""
         graded = graded_case(case)
         name = self.options.attacks.get(case.id) or self.options.attack or SAMPLE[0]
         return BoundExerciseCheat(attack_on(graded, name), graded)
@@ -204,7 +204,7 @@ async def gradable_exercises(
 ) -> tuple[tuple[Exercise, ...], tuple[str, ...]]:
     """Return the exercises whose tests can run here, and a sentence about each track whose tests cannot.
 
-    `command` tests them in place of our own runner; None means our own. Raises `UsageError` if no exercise is left.
+    `command` replaces our own test runner. Raises `UsageError` if no exercise is left.
     """
     problems: dict[str, str | None] = {}
     for track in dict.fromkeys(exercise.track for exercise in exercises):
@@ -222,7 +222,7 @@ async def gradable_exercises(
 
 
 async def _problem(track: Track, command: str | None, say: Say) -> str | None:
-    """Return why a track's tests cannot run, or None once everything is installed, which may take a while."""
+    """Install what a track's tests need. Return why they cannot run, or None if they can."""
     command = command or own_command(track)
     if command and (missing := missing_programs(track)):
         return f"{', '.join(f'`{name}`' for name in missing)} is not installed: {track.get}"

@@ -1,4 +1,4 @@
-"""Find and read exercises: folders in Exercism's layout. A checkout is never written to."""
+"""Find and read exercises: folders in Exercism's layout. A checkout is never changed."""
 
 import json
 import re
@@ -49,7 +49,7 @@ UNDECLARED = ("*", *(f"{folder}/**" for folder in (*SOURCE_FOLDERS, *TEST_FOLDER
 def is_shown(name: str, declared: Collection[str]) -> bool:
     """Tell whether a subject sees a file. `declared` are the solution, test and editor files.
 
-    Files that configure a tool count only in the root of an exercise.
+    Configuration files are shown only if they are in the root of an exercise.
     """
     configures = "/" not in name and matches(name, CONFIGURATION)
     return name in DOCS or (name in declared and not is_private(name)) or configures or name in SUPPORT
@@ -124,7 +124,7 @@ class FoundExercises:
 
     exercises: tuple[Exercise, ...]
     warnings: tuple[str, ...] = ()
-    left_out: tuple[str, ...] = ()  # those of the warnings that are about exercises without a place in the run
+    left_out: tuple[str, ...] = ()  # the warnings about exercises that are not part of the run
 
 
 class _UnusableExercise(Exception):
@@ -150,8 +150,8 @@ def find_exercises(root: Path | None, wanted: Sequence[str] = ()) -> FoundExerci
     """Find exercises.
 
     Args:
-        root: The checkout of a track, or one exercise in it; None for the bundled tracks. Those of compiled languages
-            and of JavaScript are found only by their names.
+        root: The checkout of a track, or one exercise in it; None for the bundled tracks. Bundled
+            exercises in compiled languages and in JavaScript are found only by name.
         wanted: The values of `--exercise`: names, also joined by commas, a number, or `all`; empty for the usual ones.
     """
     if root is None:
@@ -182,7 +182,7 @@ class _TrackEntry:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the names that `--exercise` may use: with its track, and alone."""
+        """Return the names that `--exercise` accepts: with the track, and without."""
         return (self.name, f"{self.slug}/{self.name}") if self.slug else (self.name,)
 
 
@@ -233,7 +233,7 @@ def _order(track: Path | None) -> list[str]:
 def _chosen(
     known: Sequence[_TrackEntry], wanted: Sequence[str], *, standard: bool
 ) -> tuple[list[_TrackEntry], int | None]:
-    """Return the exercises that `--exercise` selects, and how many of them suffice if it is a number."""
+    """Return the exercises that `--exercise` selects and, if it is a number, how many to use."""
     names = {name for entry in known for name in entry.names}
     usual = [*known]
     if standard and known and known[0].slug == "typescript" and len(known) > 1 and names & set(STANDARD):
@@ -257,7 +257,7 @@ def _chosen(
 
 
 def _read(known: Sequence[_TrackEntry], chosen: Sequence[_TrackEntry], enough: int | None = None) -> FoundExercises:
-    """Read exercises, and warn of those that cannot be used. Stop when there are enough."""
+    """Read exercises until there are enough, and warn of those that cannot be used."""
     exercises, warnings, left_out = list[Exercise](), list[str](), list[str]()
     twice = {entry.name for entry in known if sum(other.name == entry.name for other in known) > 1}
     for entry in chosen:
@@ -306,7 +306,7 @@ def _read_exercise(entry: _TrackEntry) -> Exercise:
         )
     if both := set(tests) & set(solution):
         raise _UnusableExercise(f"{_CONFIG} has {sorted(both)[0]!r} both as a test and as a solution")
-    # As the site shows them: introduction first, and after each part what the track appends.
+    # In the order of the site: introduction first; each part is followed by the track's additions.
     texts = [files[name].strip() for name in _TEXTS if name in files]
     if not any(texts):
         raise _UnusableExercise("it has no instructions: .docs/instructions.md is missing or empty")

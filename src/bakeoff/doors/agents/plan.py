@@ -37,7 +37,7 @@ Seconds = Annotated[float, Field(gt=0, le=604_800.0)]  # a week
 
 
 class ExercisesRequest(FrozenModel):
-    """Choose exercises, agents and models, and how to ask the agents."""
+    """The exercises, agents and models to use, and how to ask the agents."""
 
     exercises: Path | None = Field(default=None, description="a track, or one exercise; None: the bundled ones")
     wanted: tuple[str, ...] = Field(
@@ -74,7 +74,7 @@ class ExercisesRequest(FrozenModel):
 
 
 def _checkout(folder: Path) -> Path:
-    """Return the whole track that a folder belongs to, which is hidden because its history also holds the examples."""
+    """Return the track around a folder, which is hidden because its history has the examples."""
     for part in (folder, folder.parent):  # all exercises, or one of them
         track = part.parent.parent
         if part.parts[-2:] == ("exercises", "practice") and ((track / "config.json").is_file() or track.name in TRACKS):
@@ -129,7 +129,7 @@ def case_of(exercise: Exercise, request: ExercisesRequest) -> Case:
         "score_seconds": _LIMITS.score_seconds + _MAX_RUNS * request.test_timeout,
     }
     hidden, seed = request.hidden_tests, f"{request.hidden_seed} {exercise.name}"
-    # Only the example shows that the other tests still run, and which they are.
+    # Only running the example shows whether the other tests run, and which they are.
     shown = hide_share(exercise.files, exercise.tests, hidden, seed) if exercise.example else {}
     tags = {"track": track.slug, "language": track.fence}
     types = request.type_check and bool(track.type_command) and not command
@@ -184,9 +184,9 @@ def build_prompt(
     more_tests: bool = False,
     types: bool = False,
 ) -> str:
-    """Return what an agent is asked: the task, the instructions, the environment, and what the user adds.
+    """Return an agent's prompt: the task, the instructions, the environment, the user's additions.
 
-    With `more_tests`, hidden tests count too. With `types`, type errors fail the answer.
+    With `more_tests`, it says that hidden tests count, too; with `types`, that type errors fail.
     """
     parts = [
         _BASE.format(
@@ -282,7 +282,7 @@ def _check_known(wanted: Sequence[str], agents: Mapping[str, AgentDefinition]) -
 
 
 def _cheats(attack: str, exercises: Sequence[Exercise], request: ExercisesRequest) -> list[SubjectSpec]:
-    """Return one subject that uses all attacks in turn or, for few exercises, one subject for each of a few attacks."""
+    """Return a subject that uses all attacks in turn or, for few exercises, one for each."""
     if not attack and len(exercises) >= len(SAMPLE):
         turns = attacks_in_turn({each.name: graded_case(case_of(each, request)) for each in exercises})
         return [SubjectSpec(kind="cheat", name="cheat", options={"attacks": {**turns}})]

@@ -113,7 +113,7 @@ def _shadows(path: PurePosixPath, case: GradedCase) -> bool:
     folders = {parent for each in pristine for parent in each.parents}
     if path.with_suffix("") in modules | folders or modules & set(path.parents):
         return True
-    # In a folder with files of others, it would run first.
+    # In a folder that has files of the exercise, it would run first.
     beside = {str(each) for each in pristine if each.parent == path.parent}
     return path.stem in ("__init__", "index") and bool(beside) and not beside & set(case.settings.solution)
 
@@ -150,7 +150,7 @@ def _failure_class(outcome: ExerciseOutcome, agent: AgentRun, *, cheated: bool, 
         return "timeout"
     if cheated:
         return "cheated"
-    if outcome.test_success:  # the answer is right, and only the agent's end is not
+    if outcome.test_success:  # the answer is right, but the agent did not end well
         return "agent error"
     if unchanged:
         return "no change"
@@ -168,7 +168,7 @@ def _agent_error(agent: AgentRun) -> str | None:
 
 
 def _why_failed(grade: Grade) -> str:
-    """Return the reason of a failure: the run as a whole, or else the types, or else the first test."""
+    """Say why the grade failed: by the run as a whole, type errors, or the first failed test."""
     failure = grade.problem
     if not failure and (grade.failed or not grade.error):
         tests = grade.run.tests
@@ -184,7 +184,7 @@ _MAX_LENGTH = 6000  # characters that an agent is shown
 
 
 def try_tools(case: Case, resources: Mapping[str, Any]) -> tuple[Tool, ...]:
-    """Return the tool that tests the agent's present solution. It does not mention hidden tests."""
+    """Return the tool that tests the agent's current solution, without mentioning hidden tests."""
     graded = graded_case(case).shown
 
     async def test(arguments: Mapping[str, JsonValue]) -> JsonValue:
@@ -206,7 +206,7 @@ def _output(run: TestRun, types: str | None) -> str:
 
 
 def tries_section(plan: Plan, records: Iterable[Record]) -> Section | None:
-    """Say how many trials each agent solved at each try; None if the plan allows one try only."""
+    """Show how many trials each agent solved with each try; None if the plan allows only one."""
     most = max((_tries_of(spec.options) for spec in plan.subjects), default=1)
     if most < 2:
         return None

@@ -45,12 +45,12 @@ def _hostile(name: str, case: Case) -> Submission:
 
 
 class ComponentsDoor(Door):
-    """Build the tools and the scorer of suites, and write result files."""
+    """The door that builds the tools and the scorer of suites, and writes result files."""
 
     pages = True
 
     def registry(self, plan: Plan, options: RunOptions) -> Registry:
-        """Add the scorer `suite`, the tools of suites and the hostile solutions to the usual ones."""
+        """Return the usual registry with the scorer `suite`, tools, and hostile solutions."""
         tools = partial(component_tools, test_tool=plan.settings.get("test_tool", True) is True)
         toolchains = toolchains_for(plan.cases, sandbox_of(options), options.jobs)
         resources = (References("bakeoff verify --suite"), *toolchains)
@@ -93,7 +93,7 @@ class ComponentsDoor(Door):
             take_pictures(run.folder, run.plan, sandbox_of(run.options), say)
 
     def finish(self, run: FinishedRun) -> DoorResults:
-        """Write one result file for each subject and round, each with its page. Both are computed from records."""
+        """Write a result file and its page for each subject and round, computed from records."""
         from bakeoff.doors.components.results.write import ResultOrigin, result_files
         from bakeoff.report.readers import Source
         from bakeoff.report.render.html.run_page import write_source_page
@@ -111,7 +111,7 @@ class ComponentsDoor(Door):
 
 
 def _records_of_file(name: str, plan: Plan, records: Sequence[Record], result: "ComponentsResult") -> "RecordsInMemory":
-    """Return a reader of the records of a result file, which are those of one subject and round of the run."""
+    """Return a reader for the records in a result file: one subject in one round of the run."""
     from bakeoff.report.readers import Description, RecordsInMemory
 
     added = result.bakeoff
@@ -124,7 +124,7 @@ def _records_of_file(name: str, plan: Plan, records: Sequence[Record], result: "
 
 
 def _free_path(results: Path, name: str, run: str, written: Collection[Path]) -> Path:
-    """Return the path of a result file, which may replace an older file of the same run, but of no other run."""
+    """Return the path for a result file. It may replace an older file of the same run only."""
     from bakeoff.doors.components.results.read import read_result
 
     def is_our_own(path: Path) -> bool:

@@ -37,8 +37,8 @@ def take_pictures(
 ) -> int:
     """Take the missing pictures of a run. With `again`, also retry components whose pictures failed before.
 
-    Return how many components have one now, or a reason why they have none. If this machine cannot take pictures,
-    report that and go on: a run without pictures is complete.
+    Return how many components now have a picture or a recorded problem. If this machine cannot take
+    pictures, report that and go on: a run without pictures is complete.
     """
     pictures = Pictures.of(folder)
     wanted = {each.key: each for each in _pending(folder, plan)}

@@ -27,7 +27,7 @@ PICTURES = "pictures"
 
 
 class ComponentsRequest(FrozenModel):
-    """Choose suites, models and servers, and how to ask the models. Options of the run itself are not in it."""
+    """The suites, models and servers to use, and how to ask the models, without run options."""
 
     suites: Path | None = Field(default=None, description="None: `tests/` if it has suites, or else the bundled ones")
     only: tuple[str, ...] = Field(default=(), description="names of suites; all if empty")
@@ -83,7 +83,7 @@ _LOCAL_STEPS = 2
 _LOCAL_TOKENS = 512
 _MORE_TESTS = "Further tests of the same kind, which are not shown, count too."
 _USUAL = ComponentsRequest()
-_OPTIONS = {"only": "suite", "models": "model", "treatments": "with"}  # where they are not called like the fields
+_OPTIONS = {"only": "suite", "models": "model", "treatments": "with"}  # where option and field differ
 IN_TURN = "in-turn"
 """The attack of a `cheat` without a name, which uses another attack for each suite."""
 
@@ -104,7 +104,7 @@ def build_plan(request: ComponentsRequest, suites: Sequence[ComponentSuite]) -> 
             if not text.strip() or not text.isprintable():
                 raise UsageError(f"{flag} {text!r}: use printable characters, at least one of them not a space")
     for configuration in request.mcp:
-        _servers_of(configuration)  # also where no subject uses them, such as with controls alone
+        _servers_of(configuration)  # even if no subject uses them, as with only controls
     return Plan(
         name="components",
         cases=tuple(case_of(suite, request) for suite in suites),
@@ -155,9 +155,9 @@ def _may_start_processes(suite: ComponentSuite) -> bool:
 
 
 def build_prompt(suite: ComponentSuite, *, hide_tests: bool, shown: str | None = None) -> str:
-    """Return the model's prompt: that of the suite, its tests unless they are hidden, and how to submit the answer.
+    """Return the prompt for a model: the suite's prompt, its tests, and how to submit the answer.
 
-    `shown` are the tests to show instead of all, where a share of them is hidden.
+    `shown` replaces the tests if a share of them is hidden.
     """
     parts = [suite.prompt.strip()]
     if not hide_tests:

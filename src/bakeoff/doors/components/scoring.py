@@ -98,8 +98,8 @@ MAX_LENGTH = 500_000
 
 
 def component_tools(case: Case, resources: Mapping[str, Any], *, test_tool: bool) -> tuple[Tool, ...]:
-    """Return the tools of one case. They run on our side, so a model can test its work without seeing the tests."""
-    graded = graded_case(case).shown  # nor does a tool tell what the hidden tests are
+    """Return the tools of a case, with which models test their work without seeing the tests."""
+    graded = graded_case(case).shown  # the tools do not reveal hidden tests
 
     async def write(arguments: Mapping[str, JsonValue]) -> JsonValue:
         _content(RESULT_WRITE, arguments)

@@ -1,6 +1,7 @@
 """Find and read suites: folders with a prompt, a reference and tests.
 
-`suite.toml` names the files of a suite and how it is graded. What it leaves out is found by the names of the files.
+`suite.toml` names the files of a suite and says how it is graded. Anything that it does not say is
+inferred from the names of the files.
 """
 
 import os
@@ -93,8 +94,8 @@ class Layout(FrozenModel):
 def read_layout(directory: Path) -> Layout:
     """Read the layout of a suite from its `suite.toml`, if it has one, and from the names of its files.
 
-    What the file says has precedence over the names. Raises `Unusable`, with the lines of all problems, if the file is
-    wrong.
+    The file has precedence over the names. Raises `Unusable`, with the lines of all problems, if
+    the file is invalid.
     """
     path = directory / SUITE_FILE
     if not path.exists():
@@ -132,7 +133,7 @@ def _reference(directory: Path, written: Mapping[str, JsonValue]) -> str:
     for name in (by_ending, by_framework):
         if name in found:
             return name
-    if by_framework:  # these two are of no other framework; a hook of React may be in Reference.ts
+    if by_framework:  # these two belong to one framework only; Reference.ts may be a React hook
         found = [name for name in found if name not in {"Reference.svelte", "Reference.vue"}]
     if len(found) > 1:
         raise Unusable(
@@ -220,7 +221,7 @@ class ComponentSuite:
 
     @property
     def language(self) -> str:
-        """Return the language of the component: that in `suite.toml`, or else that of its file's suffix."""
+        """Return the language of the component, from `suite.toml` or else the file's suffix."""
         return self.layout.language or _LANGUAGES.get(Path(self.component_file).suffix, "")
 
     @property
@@ -283,7 +284,7 @@ def _chosen(found: FoundSuites, only: tuple[str, ...]) -> FoundSuites:
 
 
 def discover(folder: Path) -> FoundSuites:
-    """Read every suite in a folder, sorted by name. One that is incomplete, or has a mistake, is left out."""
+    """Read every suite in a folder, sorted by name. Leave out incomplete and invalid suites."""
     with os_errors_explained(f"suites folder {folder}", "read", kind=UsageError):
         names = sorted(entry.name for entry in os.scandir(folder) if entry.is_dir())
     suites: list[ComponentSuite] = []

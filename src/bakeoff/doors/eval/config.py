@@ -18,7 +18,9 @@ from bakeoff.models.prices import PriceOptions
 from bakeoff.models.prompt_templates import PromptTemplate
 from bakeoff.plan import ScorerSpec, SubjectSpec
 from bakeoff.protocols import Scorer
-from bakeoff.scorers.entries import ScorerEntries, ScorerEntry, kinds_for_files
+from bakeoff.scorers.checks import CONDITIONS, WITHOUT_VALUE
+from bakeoff.scorers.entries import BESIDE_A_KIND, ScorerEntries, ScorerEntry, kinds_for_files
+from bakeoff.scorers.transforms import Transform
 
 CONFIG_NAME = "bakeoff.yaml"
 EMBEDDED = "local:smollm2"
@@ -40,6 +42,7 @@ EXAMPLES = {
     "subjects": "list models, such as `- local:smollm2`",
     "cases": "list cases, each with an `input` and an `expected`, or write `file:cases.csv`",
     "scorers": "list scorers, such as `- contains`",
+    "transform": "write a JMESPath such as `items[0].id`, or a template such as `{{ output | lower }}`",
     "threshold": "write a share, such as 0.8",
     "vars": "write names and values, such as `{city: Oslo}`",
     "tags": "write a list such as [smoke]",
@@ -96,7 +99,7 @@ class PromptEntry(_OneOf):
 
 
 class SubjectEntry(_OneOf):
-    """Name a subject: a model, a command, a function, a script or a control. A text alone is a model or a control."""
+    """A subject: a model, command, function, script or control. A text names a model or control."""
 
     one_of = KINDS
 
@@ -107,7 +110,8 @@ class SubjectEntry(_OneOf):
     )
     function: Text | None = Field(default=None, description="`module:function`; it gets the prompt, returns the answer")
     control: Literal["oracle", "nop"] | None = Field(
-        default=None, description="`oracle` gives the expected answer, `nop` none: both check the cases"
+        default=None,
+        description="`oracle` gives the expected answer, `nop` none: both check the cases, without a judge",
     )
     scripted: JsonValue = Field(default=None, description="the answer to everything, or `{answers: {case: answer}}`")
     # of a model
@@ -161,6 +165,7 @@ class CaseEntry(FrozenModel):
     scorers: ScorerEntries | None = Field(
         default=None, min_length=1, description="of this case, instead of those of the file"
     )
+    transform: Transform | None = Field(default=None, description="of this case, instead of that of the file")
     threshold: Share | None = Field(default=None, description="of this case, instead of that of the file")
     tags: tuple[Text, ...] | dict[str, str] = Field(default=(), description="select cases with --case; tables by tag")
     # of a source
@@ -189,7 +194,7 @@ class CaseEntry(FrozenModel):
 
 SOURCES = ("file", "dataset", "function")
 OF_A_SOURCE = ("split", "columns", "limit")
-OF_A_CASE = ("name", "input", "vars", "expected", "scorers", "threshold")
+OF_A_CASE = ("name", "input", "vars", "expected", "scorers", "transform", "threshold")
 """The keys that an entry with a source of cases must not have. Its `tags` are added to each case of the source."""
 
 
@@ -220,6 +225,9 @@ class EvalConfig(FrozenModel):
         default=(), min_length=1, description="cases, and files of cases. Absent: each prompt is one case"
     )
     scorers: ScorerEntries = Field(default=(), min_length=1, description="how answers are scored")
+    transform: Transform = Field(
+        default=(), description="changes each answer before it is scored: a JMESPath of JSON, or Jinja with `output`"
+    )
     judge: Text | None = Field(default=None, description="the model of scorers that ask a model")
     threshold: Share | None = Field(
         default=1.0, description="the score that an answer needs to pass; null only records scores"
@@ -332,8 +340,9 @@ def config_schema() -> dict[str, Any]:
 
 
 def scorer_shape() -> dict[str, Any]:
-    """Return the shapes of a scorer: a kind, or a kind with its options."""
-    properties: dict[str, Any] = {"name": {"type": "string", "description": "tells two of one kind apart"}}
+    """Return the JSON Schema of a scorer: a kind, or a kind with its options."""
+    beside = ScorerEntry.model_json_schema(mode="validation")["properties"]
+    properties: dict[str, Any] = {name: beside[name] for name in BESIDE_A_KIND}
     kinds = kinds_for_files()
     for kind, known in kinds.items():
         fields = _field_shapes(known.load().options_model())
@@ -344,13 +353,14 @@ def scorer_shape() -> dict[str, Any]:
         if known.main:
             alone = f"alone: `{known.main}`"
             properties[kind] = {"anyOf": [options, {"not": {"type": "object"}}], "description": alone}
-    one = [{"required": [kind]} for kind in kinds]
+    properties |= {kind: {"description": "a condition of `checks`"} for kind in CONDITIONS if kind not in kinds}
+    one = [{"required": [kind]} for kind in properties if kind not in BESIDE_A_KIND]
     whole = {"type": "object", "properties": properties, "additionalProperties": False, "oneOf": one}
-    return {"title": "Scorer", "anyOf": [{"enum": list(kinds)}, whole]}
+    return {"title": "Scorer", "anyOf": [{"enum": [*kinds, *WITHOUT_VALUE]}, whole]}
 
 
 def _field_shapes(model: type[BaseModel]) -> dict[str, Any]:
-    """Return the shape of each option; an option whose type has no schema, such as a function, may be anything."""
+    """Return the schema of each option. Options that have none, such as functions, allow anything."""
     try:
         shapes = model.model_json_schema()["properties"]
     except PydanticInvalidForJsonSchema:

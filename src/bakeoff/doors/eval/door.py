@@ -20,12 +20,12 @@ _BUDGETS = ("max_cost", "max_total_tokens", "max_seconds")
 
 
 class EvalDoor(Door):
-    """The door of prompts: models, commands and functions answer the prompts of a configuration."""
+    """The eval door: models, commands and functions answer the prompts of a configuration."""
 
     pages = True
 
     def registry(self, plan: Plan, options: RunOptions) -> Registry:  # noqa: ARG002 - the signature of all doors
-        """Add the subjects that are commands to the usual ones."""
+        """Return the usual registry, extended by subjects that are commands."""
         return default_registry().with_subject("command", _command)
 
     def options(self, plan: Plan, options: RunOptions) -> RunOptions:

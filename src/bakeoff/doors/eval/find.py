@@ -103,10 +103,10 @@ def _table(document: dict[str, Any]) -> Any:
 
 
 def _lines(text: str) -> dict[Key, int]:
-    """Return the line of each key that begins a line. Values inside a line or a list have the line of their key.
+    """Return the line of each key that begins a line, because the standard library does not.
 
-    The standard library reads TOML without places. A line of a multi-line text may look like one of our keys; then an
-    error names the wrong line.
+    Values inside a line or a list have the line of their key. If a line of a multi-line text looks
+    like one of our keys, an error may name the wrong line.
     """
     lines: dict[Key, int] = {}
     counts: dict[Key, int] = {}

@@ -34,7 +34,7 @@ class EvalRequest(FrozenModel):
 
 
 class EvalPlanSettings(FrozenModel):
-    """Hold the part of a configuration that a plan keeps besides cases, subjects and scorers."""
+    """The part of a configuration that a plan keeps besides cases, subjects and scorers."""
 
     file: str
     limits: LimitsConfig = LimitsConfig()
@@ -98,7 +98,7 @@ def _refuse_unknown(option: str, wanted: Sequence[str], known: Sequence[str]) ->
 
 
 class _FilledCase:
-    """Fills the prompts of a suite with its cases, and collects problems."""
+    """The cases of a plan, made by filling the prompts of a suite; problems are collected."""
 
     def __init__(self, suite: PromptSuite, request: EvalRequest) -> None:
         self.suite, self.request = suite, request
@@ -126,7 +126,7 @@ class _FilledCase:
         taken: set[str] = set()
         wanted = set(self.request.cases)
         for given in self.suite.cases:
-            # Named before cases are selected: a name must not depend on the others that were chosen.
+            # Cases are named before some are selected: names must not depend on the selection.
             name = free_name(printable(given.name or _described(given), _MAX_ID_LENGTH) or "case", taken)
             taken.add(name)
             if wanted and not wanted & {name, *given.tags.values()}:

@@ -29,7 +29,7 @@ _NOT_RUN = "is code, which is not run"
 
 @dataclass(frozen=True, slots=True)
 class Usual:
-    """The values of a test together with its defaults, and each assertion with its key and the notes of its file."""
+    """The values and assertions of a test, combined with its defaults."""
 
     vars: Mapping[str, Any] = field(default_factory=dict)
     asserted: "tuple[tuple[Key, Any, Notes], ...]" = ()
@@ -40,7 +40,7 @@ class Usual:
 
 @dataclass(slots=True)
 class Notes:
-    """Collect the parts of a configuration that cannot be used: problems end the run, warnings only report."""
+    """The unusable parts of a configuration: problems end the run, warnings do not."""
 
     placed: PlacedYaml
     problems: list[str] = field(default_factory=list)
@@ -55,7 +55,7 @@ class Notes:
         self.warnings.append(self.placed.problem(key, what))
 
     def object(self, key: Key, value: Any, known: tuple[str, ...] = ()) -> dict[str, Any]:
-        """Return a value that must be an object; else note the problem and return an empty one. Report unknown keys."""
+        """Return `value` if it is an object, else an empty object; note problems and unknown keys."""
         if value and not isinstance(value, dict):
             self.problem(key, "has to be an object, with names and values")
         found: dict[str, Any] = value if isinstance(value, dict) else {}
@@ -71,7 +71,7 @@ class Notes:
 
 
 def suite_of_promptfoo(placed: PlacedYaml) -> PromptSuite:
-    """Read a configuration of promptfoo. One error lists all problems; the suite's warnings name what is left out."""
+    """Read a promptfoo configuration. One error lists all problems; warnings name omitted parts."""
     if not isinstance(placed.value, dict):
         raise UsageError(f"{placed.file}:1: this is not a configuration: it needs prompts, providers and tests")
     return _PromptfooReader(placed).suite()
@@ -159,7 +159,7 @@ class _PromptfooReader:
                     self.notes.problem(key, str(problem))
 
     def _texts(self, text: str, key: Key) -> Iterator[tuple[str, str, str | None]]:
-        """Yield the text, place and name of each prompt that an item stands for."""
+        """Yield the text, place and name of each prompt that an item describes."""
         path = path_in(text)
         if path is None and len(text) < 200 and "\n" not in text and (self.folder / text).is_file():
             path = text
@@ -207,7 +207,7 @@ class _PromptfooReader:
         return self._more_usual(self.notes.object(("defaultTest",), usual), ("defaultTest",), Usual(), self.notes)
 
     def _more_usual(self, test: dict[str, Any], key: Key, usual: Usual, notes: Notes) -> Usual:
-        """Return `usual` extended by the values of `test`: a default test, a part of a scenario, or a test itself."""
+        """Return `usual` extended by a test, a default test, or a part of a scenario."""
         notes.unused(key, test, _OF_A_TEST)
         notes.unused((*key, "options"), test.get("options"), ("provider",))
         names = ("vars", "options", "metadata")
@@ -323,13 +323,13 @@ def _is_plain(value: Any) -> bool:
 
 
 def _unnamed(case: PromptCase) -> PromptCase:
-    """Return one of the cases of a test, named by its values, in which it differs from the others."""
+    """Add the values of a case to its name, because a test may have several cases."""
     told = ", ".join(str(value) for value in case.variables.values() if _is_plain(value))
     return replace(case, name=f"{case.name}: {told}" if case.name else None)
 
 
 def _csv_test(row: DataRow) -> dict[str, Any]:
-    """Return the test of a row: columns that begin with `__` are not variables."""
+    """Return the test in a row. Columns whose names begin with `__` are not variables."""
     own = {name: value for name, value in row.values.items() if name.startswith("__") and value != ""}
     test: dict[str, Any] = {"vars": {name: value for name, value in row.values.items() if not name.startswith("__")}}
     asserted = [value for name, value in own.items() if re.fullmatch(r"__expected\d*", name)]

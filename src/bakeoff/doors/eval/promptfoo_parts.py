@@ -1,6 +1,6 @@
 """Turn the assertions of promptfoo into scorers, and its providers into subjects.
 
-Those that run code or have no equivalent here are reported.
+Assertions and providers that run code or have no equivalent here are reported.
 """
 
 import re
@@ -55,7 +55,7 @@ def csv_assertion(text: str) -> dict[str, Any]:
 
 
 class Assertions:
-    """Build the scorers of cases. Equal scorers are built only once."""
+    """A builder of the scorers of cases, which builds equal scorers only once."""
 
     def __init__(self, notes: "Notes") -> None:
         self.built: dict[str, Scorer] = {}
@@ -70,7 +70,7 @@ class Assertions:
         *,
         mean: bool,
     ) -> tuple[ScorerSpec, ...] | None:
-        """Return the scorers of a case, or None if it has to be left out. Without assertions, an answer is enough.
+        """Return the scorers of a case, or None to leave it out. Without assertions, any answer passes.
 
         With `mean`, the test has a threshold for the mean of all its assertions.
         """
@@ -91,7 +91,7 @@ class Assertions:
                 "is left out"
             )
             return None
-        # With a threshold, each assertion is a score of its own, so that the mean is that of all of them.
+        # With a threshold, each assertion is a separate score, so that all of them count for the mean.
         parts = [[check] for check in checks] if mean and others else [checks] if checks else []
         if not made:
             parts = [[{"type": "not-equals", "value": ""}]]
@@ -142,7 +142,7 @@ class Assertions:
         enough = given.get("threshold")
         if enough is not None and (not isinstance(enough, int | float) or not 0 <= enough <= 1):
             raise UsageError(f"threshold: {enough!r}: has to be a number from 0 to 1")
-        if enough is not None and not mean:  # a threshold of the test is compared with scores, and not with this one
+        if enough is not None and not mean:  # otherwise the threshold of the test decides
             options["choices"] = {text: float(degree >= enough) for text, degree in USUAL_CHOICES.items()}
         return self._checked("judge", options, given, key, notes)
 

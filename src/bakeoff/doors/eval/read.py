@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import JsonValue, ValidationError
 
 from bakeoff._kernel.files import with_home
-from bakeoff._kernel.imports import import_target, revision_of
+from bakeoff._kernel.imports import command_revision, import_target, revision_of
 from bakeoff._kernel.text import free_name, near_names
 from bakeoff._kernel.yaml import ConfigError, Key, PlacedYaml, gathered
 from bakeoff.doors.data_files import read_text
@@ -46,9 +46,10 @@ from bakeoff.errors import UsageError
 from bakeoff.mcp.servers import is_http_address
 from bakeoff.models.prompt_templates import PromptTemplate, TemplateProblem
 from bakeoff.models.providers import known_model_name, known_providers, parse_model_name
-from bakeoff.plan import SubjectSpec
+from bakeoff.plan import ScorerSpec, SubjectSpec
 from bakeoff.scorers.entries import ScorerReader
-from bakeoff.subjects.command import CommandSubject, command_revision
+from bakeoff.scorers.transforms import Transform
+from bakeoff.subjects.command import CommandSubject
 from bakeoff.subjects.controls import ScriptedSubject
 
 _OF_A_ROW = (*OF_A_CASE, "tags")
@@ -79,7 +80,7 @@ def _rest_of(value: dict[str, JsonValue], wrong: set[str]) -> EvalConfig:
 
 
 class _SuiteReader:
-    """Read one configuration, and collect its problems besides those already known."""
+    """A reader of one configuration, which adds its problems to those already known."""
 
     def __init__(self, placed: PlacedYaml, config: EvalConfig, problems: Sequence[str] = ()) -> None:
         self.placed, self.config = placed, config
@@ -87,13 +88,14 @@ class _SuiteReader:
         self.problems = list(problems)
         self.sources: list[Path] = []
         models = [entry.model for entry in config.subjects if entry.model is not None]
+        self._specs: dict[str, tuple[ScorerSpec, ...]] = {}
         self.scorers = ScorerReader(config.judge, models, self.problems)
 
     def suite(self) -> PromptSuite:
         placed, config = self.placed, self.config
         subjects = subject_specs(config.subjects, placed, self.problems)
         prompts = tuple(self._prompts())
-        specs = self.scorers.read(config.scorers, placed, ("scorers",))
+        specs = self._of_file(config.transform)
         if config.judge is not None:
             try:
                 known_model_name(config.judge, known_providers())
@@ -119,6 +121,26 @@ class _SuiteReader:
             warnings=(*_single_braces(prompts, cases), *dict.fromkeys(self.scorers.warnings)),
             sources=(placed.file, *self.sources),
         )
+
+    def _of_file(self, transform: Transform) -> tuple[ScorerSpec, ...]:
+        """Return the scorers of the file for answers that a transform changes."""
+        key = repr(transform)
+        if key not in self._specs:
+            specs = self.scorers.read(self.config.scorers, self.placed, ("scorers",), transform=transform)
+            self._specs[key] = specs
+        return self._specs[key]
+
+    def _own(
+        self, entry: CaseEntry, placed: PlacedYaml, key: Key, *, is_data: bool = False
+    ) -> tuple[ScorerSpec, ...] | None:
+        """Return the scorers of a case with scorers or a transform of its own; None for any other case."""
+        transform = self.config.transform if entry.transform is None else entry.transform
+        if is_data and not all(isinstance(step, str) for step in entry.transform or ()):
+            why = "names code, which a row of data must not: write this transform into bakeoff.yaml"
+            self.problems.append(placed.problem((*key[:-1], "transform"), why))
+        if entry.scorers is not None:
+            return self.scorers.read(entry.scorers, placed, key, transform=transform, is_data=is_data)
+        return None if entry.transform is None else self._of_file(transform)
 
     def _problem(self, key: Key, what: str) -> None:
         self.problems.append(self.placed.problem(key, what))
@@ -162,7 +184,7 @@ class _SuiteReader:
                     self.problems.append(f"{place}: {problem}")
 
     def _texts(self, entry: PromptEntry, key: Key) -> Iterator[tuple[str | None, str, str]]:
-        """Yield the name, text and place of each prompt that an entry stands for."""
+        """Yield the name, text and place of each prompt that an entry describes."""
         if entry.text is not None:
             place = self.placed.known((*key, "text"))
             like_a_path = entry.text.endswith(_PROMPT_SUFFIXES) and len(entry.text.split()) == 1
@@ -238,11 +260,11 @@ class _SuiteReader:
         for name in _RESERVED:
             if name in entry.vars:
                 self._problem((*key, "vars", name), f"is a key of the case itself: write `{name}` beside `vars`")
-        own = None if entry.scorers is None else self.scorers.read(entry.scorers, self.placed, (*key, "scorers"))
+        own = self._own(entry, self.placed, (*key, "scorers"))
         return _case(entry, self.placed.problem(key, "").removesuffix(": "), own)
 
     def _of_row(self, row: DataRow, source: CaseEntry) -> PromptCase:
-        """Return the case of a row: known columns are keys of a case, all others are variables."""
+        """Turn a row into a case: known columns become its keys, all others its variables."""
         known = {name: value for name, value in row.values.items() if name in _OF_A_ROW and value not in (None, "")}
         more = {name: value for name, value in row.values.items() if name not in _OF_A_ROW}
         if isinstance(tags := known.get("tags"), str):
@@ -264,9 +286,9 @@ class _SuiteReader:
             self.problems.append(error.problems[0])
             return PromptCase(row.where)
         own = None
-        if entry.scorers is not None:
+        if entry.scorers is not None or entry.transform is not None:
             is_data = source.function is None  # rows of a function are made by code of the user's own
-            own = self.scorers.read(entry.scorers, placed(), ("scorers",), is_data=is_data)
+            own = self._own(entry, placed(), ("scorers",), is_data=is_data)
         return _case(entry, row.where, own, _tags(source))
 
 

@@ -28,12 +28,12 @@ class DataRow(NamedTuple):
     values: Mapping[str, Any]
 
     def placed(self) -> "PlacedRow":
-        """Return the row for messages that name its place and a key."""
+        """Return the row in a form from which messages can name its place and a key."""
         return PlacedRow(Path(self.where), dict(self.values), dict.fromkeys(_keys(dict(self.values)), 1))
 
 
 def _keys(value: Any, key: Key = ()) -> Iterator[Key]:
-    """Yield the keys of a value and of all within it."""
+    """Yield the key of a value and the keys of all values inside it."""
     yield key
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for name, inner in items:
@@ -69,7 +69,7 @@ def rows_of_file(file: Path) -> Iterator[DataRow]:
 def read_texts(
     pattern: str, folder: Path, sources: list[Path], problem: Callable[[str], None]
 ) -> Iterator[tuple[Path, str]]:
-    """Yield the files of a path or pattern with their texts, and add them to `sources`. Pass problems to `problem`."""
+    """Yield the files of a pattern with their texts; also add the files to `sources`."""
     found = find_files(pattern, folder)
     if not found:
         problem(f"no file matches {pattern!r}")
@@ -92,8 +92,8 @@ def number_in(text: str) -> float | str:
 def dataset_rows(folder: Path, split: str | None) -> Iterator[DataRow]:
     """Yield the rows of a data set that `save_to_disk` wrote, or whose Parquet files were downloaded.
 
-    `split` may be None if there is only one to choose. Raises `UsageError` if the folder is not a data set. Nothing is
-    downloaded.
+    `split` may be None if there is only one. Nothing is downloaded. Raises `UsageError` if the
+    folder is not a data set.
     """
     if not folder.is_dir():
         raise UsageError(f"{folder} is not a folder: name the folder of a data set that is on disk")

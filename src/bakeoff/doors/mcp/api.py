@@ -85,7 +85,7 @@ async def evaluate_all(
 
 
 def _all_of(config: Config, options: RunOptions | None) -> tuple[SelectedSuite, ...]:
-    """Read and check every suite that a configuration stands for. Raise one error for all problems."""
+    """Read and check every suite of a configuration. Raise one error for all problems."""
     options = options or RunOptions()
     if isinstance(config, EvaluationRequest):
         read = read_suites(config, options)

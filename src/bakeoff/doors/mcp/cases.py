@@ -134,7 +134,7 @@ class McpCase(McpTurn):
         return self.turns or (self,)
 
     def names(self, number: int) -> frozenset[str | None]:
-        """Return what selects the case: its name, its number in the file from 1, and its tags."""
+        """Return the names that select the case: its name, its tags, and its number from 1."""
         return frozenset((self.name, str(number), *self.tags))
 
 

@@ -40,7 +40,7 @@ from bakeoff.scorers.mcp.calls import ExpectedMcpCall, GradedText, Mode, check_t
 
 CONFIG_NAME = "mcp-testing-framework.yaml"
 _LOCAL_SECONDS = 600.0  # for one answer of a model on this machine, which may be slow or busy
-_NO_FILE = "configuration"  # stands in messages and reports for the file of a configuration that has none
+_NO_FILE = "configuration"  # the file name in messages and reports if a configuration has no file
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _MALFORMED = re.compile(r"\$\{(?![A-Za-z_][A-Za-z0-9_]*\})[^}]*\}?")
 # Expanded only when a server starts, so that no file of a run contains them.
@@ -86,7 +86,7 @@ class SuiteModelSettings(ModelSettings):
     @model_validator(mode="before")
     @classmethod
     def _split(cls, value: Any) -> Any:
-        """Tell settings of all models from those of single models, which inherit the former."""
+        """Separate settings for all models from settings for single models, which inherit them."""
         if not isinstance(value, dict):
             return value
         single = {name: own for name, own in value.items() if ":" in name or "/" in name}
@@ -324,10 +324,10 @@ def _expanded(placed: PlacedYaml, environment: Mapping[str, str]) -> PlacedYaml:
 
 
 def _is_left(key: Key, value: str) -> bool:
-    """Return True if the variables of a text are expanded only when it is used, because it may contain a key."""
+    """Tell whether variables in a text are expanded only on use, because it may contain a key."""
     match key:
         case ("mcpServers", _, "url"):
-            return value.startswith(("http://", "https://"))  # enough to check it now
+            return value.startswith(("http://", "https://"))  # can be checked without its variables
         case ("mcpServers", _, "oauth", "clientSecret"):
             return True
         case ("mcpServers", _, field, *_):

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 class McpDoor(Door):
-    """Models in three modes, the scorer of their calls, and the reports in `mcp-report/`.
+    """The MCP door: models in three modes, a scorer of their calls, and reports in `mcp-report/`.
 
-    One door serves one plan. Its settings and environment are read from the plan unless they are given. `running` has
-    its servers if they run already.
+    Each object serves one plan. Its settings and environment are read from the plan unless given.
+    `running` are the servers if they already run.
     """
 
     def __init__(
@@ -38,9 +38,9 @@ class McpDoor(Door):
         self._settings, self._environment, self._running = settings, environment, running
 
     def registry(self, plan: Plan, options: RunOptions) -> Registry:  # noqa: ARG002 - the signature of all doors
-        """Add the models of this plan to the usual ones, and its servers and judges to the scorer of calls.
+        """Return the usual registry with the plan's models, and with its servers and judges.
 
-        Servers that run already are used.
+        Servers that already run are used.
         """
         # Imported here, because the SDKs take a second to load.
         from bakeoff.doors.mcp.subjects import SuiteModel, suite_parts
@@ -108,7 +108,7 @@ class McpDoor(Door):
         outcome, added = written.outcome, written.report.bakeoff
         blocks = [
             *sections.rate_tables(outcome),
-            paragraph(f"{sections.verdict_sentence(outcome, run.plan.rounds)}: {outcome.state}"),
+            paragraph(f"{outcome.state.capitalize()}: {sections.verdict_sentence(outcome, run.plan.rounds)}."),
             *map(paragraph, pass_k_notes(run.summary)),
             *sections.reasons(outcome),
             *(sections.coverage_blocks(added.coverage) if added.coverage is not None else ()),

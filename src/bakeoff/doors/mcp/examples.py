@@ -58,8 +58,8 @@ def write_example(name: str, folder: Path, *, force: bool = False) -> list[Path]
 def write_example_files(contents: Mapping[str, str], folder: Path, *, force: bool = False) -> list[Path]:
     """Write files by their paths in a folder, and return the paths.
 
-    Without `force`, nothing at all is written if one of them exists with other content. Raises `UsageError` then, and
-    if a file cannot be written.
+    Raises `UsageError` if a file cannot be written. Without `force`, also raises it, and writes
+    nothing, if a file exists with other content.
     """
     paths = {folder / relative: text for relative, text in contents.items()}
     taken = [path for path, text in paths.items() if path.exists() and not _is(path, text)]
@@ -75,14 +75,14 @@ def write_example_files(contents: Mapping[str, str], folder: Path, *, force: boo
 
 
 def find_example(name: str) -> Example:
-    """Return the example of a name. Raise `UsageError` with similar names if there is none."""
+    """Return the example with this name; otherwise raise `UsageError` with similar names."""
     if name not in examples():
         raise UsageError(f"there is no example {name!r}{near_names(name, examples())}")
     return examples()[name]
 
 
 def _as_written(name: str, text: str) -> str:
-    """Return the text of a file for a new example: with the path of this Python, and without comments for our linters.
+    """Return the text of an example's file with the path of this Python, without linter comments.
 
     A `python` on the path may lack the packages that the server needs.
     """

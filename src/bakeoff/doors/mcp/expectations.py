@@ -1,7 +1,7 @@
 """Check expected calls against the tools that servers offer, before a model is asked.
 
-An expectation that contradicts a tool's schema can never be met by a correct call, so the cost of each round would be
-wasted.
+If an expectation contradicts a tool's schema, no correct call can meet it, and the cost of each
+round would be wasted.
 """
 
 import re
@@ -18,7 +18,7 @@ from bakeoff.mcp.schemas import Schema, allows, resolved, types_of
 from bakeoff.mcp.tools import is_destructive
 from bakeoff.scorers.matchers import Matcher, has_matcher, is_matcher
 from bakeoff.scorers.mcp.calls import ExpectedMcpCall
-from bakeoff.scorers.text import search
+from bakeoff.scorers.patterns import search
 
 _Problem = tuple[Key, str]
 _MAX_SHOWN = 10  # values of an enum
@@ -48,7 +48,7 @@ def unknown_tools(suite: McpSuite, tools: Iterable[ServerTool], only: Container[
 
 
 def unknown_offers(suite: McpSuite, tools: Iterable[ServerTool], only: Container[int] | None = None) -> list[str]:
-    """Return a sentence, with its place, for each offered tool that no server has and each expected one not offered."""
+    """Return a sentence for each unknown tool that is offered, and each expected one that is not."""
     known = {name for tool in tools for name in (tool.name, f"{tool.server}/{tool.name}")}
     found: list[str] = []
     for at, case in _selected(suite, only):
@@ -83,7 +83,7 @@ def impossible_calls(suite: McpSuite, tools: Iterable[ServerTool], only: Contain
 def destructive_calls(suite: McpSuite, tools: Iterable[ServerTool], only: Container[int] | None = None) -> list[str]:
     """Return a sentence for each expected call that would be executed though its tool may destroy something.
 
-    The author of a case allows it with `executeTools: true` there, or for all cases with `allowDestructive`.
+    Authors allow such calls by `executeTools: true` in a case, or `allowDestructive` for all.
     """
     config = suite.config
     if config.allowDestructive or config.mode == "agent":
@@ -139,7 +139,7 @@ def _object_problems(expected: dict[str, JsonValue], schema: Schema, root: Schem
 def _problems(
     expected: JsonValue, schema: Schema, root: Schema, place: Key, *, literal: bool = False
 ) -> Iterator[_Problem]:
-    """Yield the parts of an expected value that no allowed value can match. With `literal`, it contains no matchers."""
+    """Yield the parts of an expected value that cannot match; `literal` values have no matchers."""
     schema = resolved(schema, root)
     if literal or not isinstance(expected, dict | list):
         if allows(schema, expected, root) is False:

@@ -46,7 +46,7 @@ class CellOutcome:
 
     @property
     def lost(self) -> str:
-        """Return `, 2 lost` if rounds were not scored, else an empty text."""
+        """Return `, 2 lost` if rounds were not scored, else an empty string."""
         return f", {self.rounds - self.scored} lost" if self.scored < self.rounds else ""
 
 
@@ -71,7 +71,7 @@ class CallOutcome:
 
     @property
     def evidence(self) -> GateEvidence:
-        """Return the evidence for the suite's gate, which fails once the undecided cells can no longer change that.
+        """Return the evidence for the suite's gate, which fails if undecided cells cannot save it.
 
         Undecided cells that are allowed are left out.
         """
@@ -85,7 +85,7 @@ class CallOutcome:
         return decide_gate(self.evidence).state
 
     def by_case(self) -> Iterable[tuple[str, list[CellOutcome]]]:
-        """Return each case with its cells."""
+        """Return the cells of each case."""
         grouped: dict[str, list[CellOutcome]] = {}
         for cell in self.cells:
             grouped.setdefault(cell.case, []).append(cell)
@@ -129,7 +129,7 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Confusion:
-    """One model's calls: the number of rounds for each pair of an expected and a called tool, and per expected tool."""
+    """One model's rounds, counted by expected tool, and by pair of expected and called tool."""
 
     model: str
     counts: Mapping[Pair, int]
@@ -140,7 +140,7 @@ class Confusion:
         return list(dict.fromkeys(wanted for wanted, _ in self.counts))
 
     def called(self) -> list[str]:
-        """Return the expected tools first, in the same order, so that correct calls are on the diagonal."""
+        """Return the called tools, expected ones first: correct calls are on the diagonal."""
         wanted = self.wanted()
         others = {called for _, called in self.counts} - set(wanted)
         return [*wanted, *sorted(others, key=lambda name: (name in _NOT_TOOLS, name))]

@@ -109,7 +109,7 @@ def settings_of(plan: Plan) -> McpPlanSettings:
 
 
 def environment_of(plan: Plan, settings: McpPlanSettings) -> dict[str, str]:
-    """Return all variables, and the secrets that the configuration spells out, which are read from it again."""
+    """Return all variables, and the secrets in the configuration, which is read again for them."""
     environment = suite_environment(settings.folder)
     options = [spec.options for spec in (*plan.subjects, settings.judge) if spec is not None]
     if PLACEHOLDER not in settings.model_dump_json(include={"servers"}) + json.dumps(options):
@@ -228,7 +228,7 @@ def with_tools(
 
 
 def suite_name(file: Path) -> str:
-    """Return the name of a suite: that of its file, or of its folder if the file has the usual name."""
+    """Name a suite after its file or, if the file has the usual name, after its folder."""
     name = file.resolve().parent.name if file.name == CONFIG_NAME else file.stem
     return "".join(char if char.isprintable() else "_" for char in name).strip() or "suite"
 
@@ -331,6 +331,6 @@ def _provider_options(model: str, providers: Mapping[str, ProviderConfig]) -> di
 
 
 def mode_of(plan: Plan, spec: SubjectSpec | None = None) -> Mode:
-    """Return the mode in which a subject is asked, from its kind. Without a subject, use that of the first."""
+    """Return the mode in which a subject (by default, the first) is asked, from its kind."""
     mode = (spec or plan.subjects[0]).kind.removeprefix(KIND)
     return "native" if mode == "native" else "agent" if mode == "agent" else "json"

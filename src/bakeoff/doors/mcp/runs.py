@@ -19,7 +19,7 @@ _MAX_RUNS = 50  # earlier runs to look through
 
 
 def last_two_runs(results: Path) -> tuple[Source, Source]:
-    """Return the newest run of an evaluation, and the one of the same configuration before it.
+    """Return the last two runs of the configuration that was run last; the newest comes second.
 
     If one of the two may be damaged, raise `UsageError` instead of using another run.
     """
@@ -49,7 +49,7 @@ def compare_servers(baseline: Source, candidate: Source, allowed: Allowance = NO
 
 
 def compare_with_run_before(folder: RunFolder, plan: Plan) -> VersionReport | None:
-    """Compare a run with the one of the same configuration before it, if the tools have changed since."""
+    """Compare a run with the previous one of its configuration, if the tools have changed since."""
     settings, results = settings_of(plan), folder.path.parent.parent
     older = list(takewhile(lambda each: each.path != folder.path, run_folders(results)))
     runs = _mcp_runs(older[: -_MAX_RUNS - 1 : -1])

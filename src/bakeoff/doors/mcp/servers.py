@@ -145,8 +145,8 @@ def with_headers(specs: Sequence[ServerSpec], headers: Mapping[str, str]) -> lis
 def suite_with_headers(suite: McpSuite, given: Sequence[str]) -> McpSuite:
     """Return the suite with headers for its servers.
 
-    No file of a run may contain a value, so the servers get variables in their place. Whoever resumes the run sets
-    them in the environment.
+    No file of a run may contain their values, so the servers get variables instead, which must be
+    in the environment when the run is resumed.
     """
     headers, secrets = hidden_headers(given)
     servers = tuple(with_headers(suite.config.mcpServers, headers))
@@ -191,7 +191,7 @@ def servers_of(suite: McpSuite, only: Sequence[str] = ()) -> list[ServerSpec]:
 
 
 def redactor_of(specs: Sequence[ServerSpec]) -> Redactor:
-    """Return a redactor for the secrets of servers and of the environment, which also become hidden in later output."""
+    """Return a redactor for the secrets of servers and environment; hide these in later output."""
     own = {f"{spec.name} {name}": value for spec in specs for name, value in spec.shown_to_nobody.items()}
     printed_secrets().learn(own)
     return Redactor({**known_secrets(), **own})

@@ -202,7 +202,7 @@ class SuiteModel:
             yield opened
 
     def _annotated(self, transcript: Transcript) -> Transcript:
-        """Note in a transcript that replies were constrained. Function calling ends after one answer on purpose."""
+        """Note constrained replies in a transcript, and that a single answer was wanted."""
         if not self.constrained and self.mode != "native":
             return transcript
         metadata: dict[str, JsonValue] = {**transcript.metadata, **({"constrained": True} if self.constrained else {})}
@@ -234,7 +234,7 @@ def suite_parts(
     environment: Mapping[str, str],
     running: McpHub | None = None,
 ) -> SuiteParts:
-    """Return the parts of a suite for the scorer of calls: its servers, which may run already, and its judges."""
+    """Return the servers and judges of a suite for its scorer of calls; reuse `running` servers."""
     expected = [case.expected for case in plan.cases if isinstance(case.expected, dict)]
     graded = any(each.get("grading") is not None for each in expected)
     wanted = graded or any(each.get("results") is not None or each.get("execute") for each in expected)
@@ -281,7 +281,7 @@ def _with(model: ModelSubject, changes: Mapping[str, object]) -> ModelSubject:
 
 
 def _stand_in(name: str, tool: ServerTool, answer: str | None = None, *, refused: bool = False) -> Tool:
-    """Return a tool that executes nothing: it gives this answer, or refuses each call because it may be destructive."""
+    """Return a tool that executes nothing: it returns this answer, or refuses destructive calls."""
 
     async def call(arguments: Mapping[str, JsonValue]) -> JsonValue:  # noqa: ARG001 - the signature of a tool
         if refused:

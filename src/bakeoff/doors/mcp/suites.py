@@ -33,9 +33,9 @@ from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
 
 _SKIPPED = ("node_modules", "venv", "__pycache__")  # and folders whose names start with a dot
-_BYTES_SEARCHED = 1 << 20  # of a file, for `testCases`
+_BYTES_SEARCHED = 1 << 20  # of a file, for keys of a suite
 _ENDINGS = (".yaml", ".yml")
-_CASES = re.compile(rb"""(?:^|[{,]\s*)["']?testCases["']?\s*:""", re.MULTILINE)
+_SUITE = re.compile(rb"""(?:^|[{,]\s*)["']?(?:testCases|modelsToTest)["']?\s*:""", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,8 @@ class SelectedSuite:
 def find_configs(path: Path | None) -> tuple[Path, ...]:
     """Return the configuration files of a path. Without a path, return the nearest one here or above.
 
-    For a folder, return all YAML files below it that have `testCases`. Raises `UsageError` if nothing is found.
+    For a folder, return all YAML files below it that have `testCases` or `modelsToTest`. Raises `UsageError` if there
+    is none.
     """
     if path is None:
         here = Path.cwd()
@@ -75,8 +76,8 @@ def find_configs(path: Path | None) -> tuple[Path, ...]:
 def find_suites(path: Path | None) -> tuple[Path, ...]:
     """Return the files to evaluate.
 
-    Without a path, these are all suites below the current folder, or else the nearest configuration above. A path that
-    does not exist selects all suites below the current folder with this text in the name of their file or folder.
+    Without a path, these are all suites below the current folder, or else the nearest configuration
+    above. A missing path selects all suites with this text in the name of their file or folder.
     """
     if path is None:
         return tuple(_suites_below(Path())) or find_configs(None)
@@ -91,18 +92,18 @@ def find_suites(path: Path | None) -> tuple[Path, ...]:
 
 
 def _suites_below(folder: Path) -> list[Path]:
-    """Return the YAML files with `testCases` below a folder, without hidden and installed ones."""
+    """Return the suites below a folder, also those that lost their cases, without hidden and installed files."""
     found: list[Path] = []
     for place, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if name not in _SKIPPED and not name.startswith(".")]
-        found += [file for name in files if name.endswith(_ENDINGS) and _has_cases(file := Path(place, name))]
+        found += [file for name in files if name.endswith(_ENDINGS) and _is_suite(file := Path(place, name))]
     return sorted(found)
 
 
-def _has_cases(file: Path) -> bool:
-    """Return True if a file has the key `testCases`, without parsing it."""
+def _is_suite(file: Path) -> bool:
+    """Return True if a file has a key that only suites have, without parsing it."""
     with os_errors_explained(file, "read", kind=UsageError), open_file(file, pipes=True) as opened:
-        return _CASES.search(opened.read(_BYTES_SEARCHED)) is not None
+        return _SUITE.search(opened.read(_BYTES_SEARCHED)) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +117,7 @@ class ReadSuites:
 def read_suites(request: EvaluationRequest, options: RunOptions, given: McpSuite | None = None) -> ReadSuites:
     """Read every suite that was asked for, and check files, models and keys, before anything is called.
 
-    `given` is a suite that is read already, instead of files. Raise one error for all problems if no suite is left.
+    `given` is a suite that replaces the files. Raises one error if no suite is left.
     """
     files = find_suites(request.path) if given is None else (given.file,)
     suites: list[McpSuite] = [] if given is None else [given]
@@ -156,7 +157,7 @@ def _parts(suites: Sequence[McpSuite], request: EvaluationRequest) -> Iterator[t
 
 
 def _unmatched(suites: Sequence[McpSuite], request: EvaluationRequest, place: str) -> list[str]:
-    """Return a sentence for each model and case that no suite has."""
+    """Return a sentence for each requested model and case that no suite has."""
     models = {name for suite in suites for name in suite.config.modelsToTest}
     found = [
         f"--model {name!r} is not among modelsToTest of {place}{near_names(name, models)}"

@@ -1,7 +1,7 @@
 """Tell `bakeoff mcp evaluate --watch` which files to watch and which cells to ask again, and describe a cycle.
 
-A description that changed is in the prompt of every case, so that a carried-over result may be out of date. It is shown
-as carried over, and an evaluation without `--watch` asks everything.
+Every prompt contains all descriptions, so a carried-over result may be out of date if one changed.
+It is marked as carried over, and an evaluation without `--watch` asks everything.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -175,7 +175,7 @@ def wanted_tools(expected: JsonValue) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class CycleDoor(Door):
-    """Print the answers and cells of a cycle, and write the page of the watch."""
+    """The door of a cycle, which prints its answers and cells, and writes the page of the watch."""
 
     selection: Selection
     page: Path
@@ -217,12 +217,12 @@ def cycle_blocks(selection: Selection, outcome: CallOutcome, rounds: int) -> Ite
             titles = columns("case", "model", "asked because", "before>", "now>")
             yield Table(titles, tuple(rows), "Cells that were asked", text_rows=_MAX_ROWS)
     yield from reasons(outcome)
-    yield paragraph(f"{verdict_sentence(outcome, rounds)}: {outcome.state}")
+    yield paragraph(f"{outcome.state.capitalize()}: {verdict_sentence(outcome, rounds)}.")
     yield paragraph(_counts(selection, outcome))
 
 
 def _counts(selection: Selection, outcome: CallOutcome) -> str:
-    """Return how many cells were asked and carried over, and the mean difference of the pass rates that both have."""
+    """Say how many cells were asked and carried over, and how their pass rates changed."""
     asked = f"{count_of(len(selection.asked), 'cell')} asked"
     carried = f", {selection.cells_carried:,} carried over" if selection.cells_carried else ""
     before = selection.before or {}

@@ -38,7 +38,7 @@ Errors = dict[tuple[str, int], BaseException]
 
 @dataclass(frozen=True, slots=True)
 class EvalSubject:
-    """Call the function under test. An error that it raises is its own failure, and is kept for pytest to show."""
+    """A subject that calls the function under test. Its errors are failures, kept for pytest."""
 
     calls: Callable[[str], Call]  # returns the call for a case, by its id
     errors: Errors = field(default_factory=dict)
@@ -48,8 +48,8 @@ class EvalSubject:
     async def attempt(self, task: Task) -> Transcript:
         """Call the function once.
 
-        An error that it raises is kept in `errors`. An error that an event loop cannot carry becomes a SubjectError;
-        one of a provider or the network becomes the failure that the core retries.
+        Errors that it raises are kept in `errors`. An error that would end an event loop becomes a
+        SubjectError, and an error of a provider or the network becomes a failure that is retried.
         """
         function = self.calls(task.case_id)
         task.clock.name = task.case_id
@@ -90,7 +90,7 @@ async def all_of(generator: AsyncIterable[Any]) -> str:
 
 
 def _raised_by_user(error: BaseException) -> BaseException | None:
-    """Return the error that the user's code raised, if it cannot pass through an event loop as it is."""
+    """Return the error that the user's code raised, if it cannot pass an event loop unchanged."""
     if (carried := carried_by(error)) is not None:
         return carried
     by_python = type(error) is RuntimeError and str(error).endswith("raised StopIteration")
@@ -100,7 +100,7 @@ def _raised_by_user(error: BaseException) -> BaseException | None:
 
 
 def _for_pytest(error: BaseException) -> BaseException:
-    """Return an error that pytest can show with the user's lines. One that would end pytest itself is replaced."""
+    """Return an error that pytest can show with the user's lines, and that does not end pytest."""
     if not isinstance(error, NOT_FOR_A_LOOP) or isinstance(error, StopIteration):
         return error
     said = f": {error}" if str(error) else ""
@@ -109,7 +109,7 @@ def _for_pytest(error: BaseException) -> BaseException:
 
 @dataclass(frozen=True, slots=True)
 class ReadyOutput:
-    """Return an output that exists already."""
+    """A subject whose output exists already."""
 
     output: Any
 
@@ -153,7 +153,7 @@ def _copied(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class SuiteScorer:
-    """Call a scorer of the user. An error that it raises is its own failure, and ends nothing else."""
+    """A scorer that calls a user's scorer. If that raises an error, only its own score is lost."""
 
     function: Callable[[ScoreInput], Any]
     name: str
@@ -169,7 +169,7 @@ class SuiteScorer:
 
     @property
     def keeps_names(self) -> bool:
-        """Tell whether to use the names in its scores, as for functions; scorers with a name of their own use that."""
+        """Tell whether its scores keep their names, because the scorer itself has no name."""
         return getattr(self.function, "name", None) is None
 
     @property
@@ -192,7 +192,7 @@ class SuiteScorer:
 
 
 def named_scorers(functions: Iterable[Callable[..., Any]], *, offline: bool = False) -> dict[str, "SuiteScorer"]:
-    """Return the scorers by name. A second one of the same name gets a number. If `offline`, only recordings answer."""
+    """Return the scorers by name; number repeated names. `offline` scorers use recordings only."""
     scorers: dict[str, SuiteScorer] = {}
     for function in functions:
         given = (getattr(function, "name", None), getattr(function, "__name__", None))
@@ -212,7 +212,7 @@ def digests_of(functions: Iterable[Callable[..., Any]]) -> dict[str, str]:
 
 
 def refuse_incomplete(scorers: Mapping[str, Scorer]) -> None:
-    """Raise InfraError if a scorer lacks a key or an address. It is called once, before the first task."""
+    """Raise InfraError if a scorer lacks a key or an address. Call this before the first task."""
     online = (each for each in scorers.values() if isinstance(each, SuiteScorer) and not each.offline)
     named: list[tuple[str, object]] = [(scorer.name, scorer.function) for scorer in online]
     needing = ((name, function) for name, function in named if isinstance(function, NeedsNetwork))

@@ -120,7 +120,7 @@ def warn_of_uncollected() -> None:
 
 
 def _serial_because(template: pytest.Function) -> str | None:
-    """Return why cases cannot run side by side, such as a fixture that each needs for itself. None if they can."""
+    """Return why cases cannot run side by side, such as fixtures of single cases; else None."""
     info = template._fixtureinfo
     asked_for = {*info.argnames, *(name for mark in template.iter_markers("usefixtures") for name in mark.args)}
     if "request" in asked_for:

@@ -44,7 +44,7 @@ class SessionEnd:
 
     @property
     def conclusion(self) -> dict[str, Any]:
-        """Return the ledger and the gates, for the end of the kept run. Their texts are in its records, redacted."""
+        """Return the ledger, without names of cases, and the gates for the end of the kept run."""
         ledger = self.summary.ledger.model_dump(mode="json", exclude={"named"})
         return {"ledger": ledger, "gates": [gate.model_dump(mode="json") for gate in self.summary.gates]}
 
@@ -100,7 +100,7 @@ def read_gates(config: pytest.Config) -> "SuiteGates":
 
 
 def _refuse_misleading(config: pytest.Config, name: str) -> None:
-    """Refuse a value after a space (not `=`) that made pytest use the configuration of another folder, or none.
+    """Refuse an option value, written without `=`, that made pytest use another configuration.
 
     pytest looks for its configuration before it knows our options, next to everything that looks like a test path.
     """
@@ -129,12 +129,12 @@ def end(
     """Judge the gates, then write the files: a file that cannot be written does not change the verdict.
 
     Args:
-        config: of the session; its options name the files.
+        config: the configuration of the session; its options name the files.
         gates: the gates that the command line asks for.
         tallies: the counts of the session so far.
         outcomes: all outcomes; they may be iterated several times.
         stopped: whether something was not run or not read, so that no gate passes.
-        places: where the tests that failed are, for annotations.
+        places: the files and lines of failed tests, for annotations.
         environment: the variables that GitHub sets, and those that hold secrets.
     """
     on_github = environment.get("GITHUB_ACTIONS") == "true"
@@ -183,7 +183,7 @@ def _judged(
 
 
 def _add_to_junit(xml: LogXML, gate: GateResult) -> None:
-    """Add a gate as a test of its own, which fails unless the gate passed: some programs read nothing else."""
+    """Add a gate as a test that fails unless the gate passed, as some programs read only tests."""
     said = None if gate.met else f"gate {gate.word}: {gate.sentence}"
     name, place = f"gate::{gate.option}", ("gate", None, gate.option)
     xml.pytest_runtest_logreport(pytest.TestReport(name, place, {}, "failed" if said else "passed", said, "call"))

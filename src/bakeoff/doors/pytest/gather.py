@@ -1,9 +1,8 @@
 """Gather the outcomes of a session in the process that reports: the controller under xdist, otherwise the only one.
 
-A process that runs items adds outcomes under the node id of their test, and `pytest_runtest_logreport` takes them from
-there, so that a test that is run again counts once. A worker sends them to the controller as JSON on the report.
-
-Reports call these inside or after any hook that is given a report:
+A process that runs items adds outcomes under the node id of their test. `pytest_runtest_logreport`
+takes them from there, so that a repeated test counts once. A worker sends them to the controller as
+JSON on the report. Use these in or after any hook that is given a report:
 
     gathering(config).outcomes    every outcome so far, in the order in which pytest reported them; none on a worker
     gathering(config).of(report)  those of the report that is being logged (also in `pytest_report_teststatus`)
@@ -33,16 +32,16 @@ FOR_PYTEST = (pytest.skip.Exception, pytest.xfail.Exception, pytest.exit.Excepti
 
 
 class NotNeeded(Skipped):
-    """Skip a case because all of its comparisons are decided."""
+    """The skip of a case because all of its comparisons are decided."""
 
 
 FINAL = ("passed", "failed", "skipped")  # rerunfailures has another word for a try that does not count
 
 
 class Outcomes:
-    """Hold outcomes in the order added, as compressed JSON, which takes a fraction of the memory of objects.
+    """Outcomes in the order added, as compressed JSON, which takes much less memory than objects.
 
-    Each is parsed when it is asked for, so iterate once rather than often.
+    Iterating parses them again, so iterate once rather than often.
     """
 
     def __init__(self) -> None:
@@ -79,6 +78,7 @@ class GatheredEvals:
         self.keeps_outcomes = True  # False: no report will read them, so that they need not be packed
         self._made: dict[str, list[EvalOutcome]] = {}  # in this process, by node id; their report is not logged yet
         self._logged: tuple[object, Sequence[EvalOutcome]] = (None, ())
+        self.counted: set[str] = set()  # tests that have a result, by node id
 
     def begin(self, nodeid: str) -> None:
         """Forget the unreported outcomes of an earlier attempt at a test."""
@@ -93,7 +93,7 @@ class GatheredEvals:
         return nodeid in self._made
 
     def seconds(self, nodeid: str, otherwise: float) -> float:
-        """Return the seconds that the task of a test took, which may differ much from pytest's wait for it."""
+        """Return the seconds that a test's task took, not how long pytest waited for it."""
         made = self._made.get(nodeid, ())
         return sum(outcome.seconds for outcome in made) if any(outcome.records for outcome in made) else otherwise
 
@@ -103,12 +103,18 @@ class GatheredEvals:
             setattr(report, ON_REPORT, [outcome.model_dump_json(exclude_defaults=True) for outcome in made])
 
     def take(self, report: pytest.TestReport) -> None:
-        """On the reporting process, keep the outcomes of a report that is being logged."""
+        """On the reporting process, keep the outcomes of a report that is being logged.
+
+        If a test is run again, its first result counts: the best of several tries would be too good. Tries that could
+        not be judged are no result.
+        """
         carried: Sequence[str] = report.__dict__.pop(ON_REPORT, ())
         found = self._made.pop(report.nodeid, None) or [_read(text) for text in carried]
+        found = [] if report.nodeid in self.counted else found
         self._logged = (report, found)
-        if self.keeps_outcomes and report.outcome in FINAL:
-            for outcome in found:
+        if found and (report.outcome in FINAL or not any(outcome.problem for outcome in found)):
+            self.counted.add(report.nodeid)
+            for outcome in found if self.keeps_outcomes else ():
                 self.outcomes.add(outcome)
 
     def of(self, report: object) -> "Sequence[EvalOutcome]":
@@ -125,7 +131,7 @@ def gathering(config: pytest.Config) -> GatheredEvals:
 
 
 class EvalFailed(AssertionError):
-    """Fail the test of an eval whose score is too low, or that could not be scored. The message has all details."""
+    """The failure of a test whose eval has too low a score or none. The message has all details."""
 
     def __init__(self, outcome: "EvalOutcome", width: int = 80) -> None:
         from bakeoff.report.suites.outcome_lines import failure_line, failure_text
@@ -139,9 +145,9 @@ def report(config: pytest.Config, outcome: "EvalOutcome", errors: "Mapping[int, 
     """Add an outcome to the reports. If the eval failed, raise the error of its task, or else EvalFailed.
 
     Args:
-        config: of the session.
-        outcome: of a case, or of an eval inside of a test.
-        errors: what the task raised, by round.
+        config: the configuration of the session.
+        outcome: the outcome of a case, or of an eval inside of a test.
+        errors: the errors that the task raised, by round.
     """
     __tracebackhide__ = True
     gathering(config).add(outcome.nodeid, outcome)

@@ -35,7 +35,7 @@ class Group:
     parameters: str = ""  # of pytest's; the case is the same for all of them
     holder: Callable[[], Any] | None = None  # makes the object that a method is bound to
     serial: str | None = None  # why one case is run at a time
-    captures: bool = False  # its function reads what it prints or logs itself, with a fixture of pytest's
+    captures: bool = False  # its function reads its own output or logs, with a fixture of pytest
     borrows: bool = False  # its cases run on the loop of their async fixtures
     lasting: bool = True  # its fixtures stay the same for the whole session
     skipped: str | None = None
@@ -45,7 +45,7 @@ class Group:
 
     @property
     def suite(self) -> str:
-        """Return the name of the suite with that of its class, because two classes may have suites of the same name."""
+        """Return the suite's name with its class, as classes may have suites of the same name."""
         return f"{self.location[2]}{self.described.name}"
 
     def case_id(self, row: EvalRow) -> str:
@@ -69,7 +69,7 @@ def serial_notes(items: Iterable[object]) -> list[str]:
 
 
 def subjects_of(groups: Iterable[Group]) -> dict[str, SubjectSpec]:
-    """Return the subjects by their parameters. There is always one without parameters."""
+    """Return the subjects by their parameters; one of them always has no parameters."""
     functions: dict[str, dict[str, JsonValue]] = {"": {}}
     for group in groups:
         functions.setdefault(group.parameters, {})[group.around[0].rstrip("[")] = _identity(group.described.function)

@@ -48,15 +48,16 @@ AT_THE_END = pytest.StashKey[ExitStack]()
 
 _SESSION_MODULE = "bakeoff.doors.pytest.session"
 _MAX_REMARKS = 20
+_RUN_AGAIN = "was run again: its first result counts for scores and gates"
 _ENDED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
 """Exit codes of a session that ran to its end; other codes are not changed."""
 
 
 class EvalHooks:
-    """Keep, count and print evals while tests run; at the end, judge gates, write files and print the summary.
+    """Hooks that keep, count and print evals, then judge gates, write files and print the summary.
 
-    Under xdist, the workers run the evals and send their outcomes with the reports, and the controller does the rest.
-    Creating the object reads the options, and raises pytest.UsageError for what cannot work.
+    Under xdist, the workers run the evals and send their outcomes with the reports, and the
+    controller does the rest. Creating the object raises pytest.UsageError for invalid options.
     """
 
     def __init__(self, config: pytest.Config) -> None:
@@ -77,6 +78,9 @@ class EvalHooks:
         self._folder: Path | None = None  # with the files that workers of xdist share
         self._planned: list[pytest.Item] = []  # evals that were collected and not deselected
         self._seen: set[str] = set()  # tests that were reported, by node id
+        self._missed_first: set[str] = (
+            set()
+        )  # of these, tests whose evals missed their threshold and that were run again
         self._crashed: dict[str, str] = {}  # what is known of tests whose worker crashed, by node id
         self._remarks: list[str] = []  # on evals that disturbed others
         self._over_budget: list[str] = []  # for each undecided case, which limit was reached
@@ -89,7 +93,7 @@ class EvalHooks:
         self._forgiven = 0  # tests that failed by their scores alone, which the pass rate allows
 
     def pytest_sessionstart(self, session: pytest.Session) -> None:
-        """Remove the results of an earlier session, so that they cannot be mistaken for this one's if it dies."""
+        """Remove the results of an earlier session, in case this one ends without writing any."""
         option = session.config.option
         if self._is_worker or option.collectonly:
             return
@@ -103,7 +107,7 @@ class EvalHooks:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
-        """Give each worker of xdist the files for what it collects and, if there is a limit, for its spending."""
+        """Give each xdist worker the files for its collected evals and its limited spending."""
         node.workerinput[TERMINAL_WIDTH] = self._config.get_terminal_writer().fullwidth
         if self._folder is None:
             from bakeoff._kernel.temporary import temporary_folder
@@ -198,7 +202,7 @@ class EvalHooks:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> "Generator[None]":
-        """Fail a test that left an eval unfinished, whichever plugin runs it. That eval is undecided."""
+        """Fail a test that left an eval unfinished, whichever plugin runs it."""
         if CALLED not in item.stash:
             return (yield)
         from bakeoff.doors.pytest.in_tests import add_unfinished
@@ -214,9 +218,9 @@ class EvalHooks:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> None:
-        """Add what a test has logged, or the eval that an error kept from running, before the report is made.
+        """Before the report is made, add the eval that the test logged, or that an error prevented.
 
-        The time of a case is that of its task, however long pytest waited for it.
+        The time of a case is the time of its task, however long pytest waited for it.
         """
         if call.when == "call" and not hasattr(item, "group") and LOGGED in item.stash:
             from bakeoff.doors.pytest.in_tests import add_logged
@@ -228,7 +232,7 @@ class EvalHooks:
             self._note_lost(item, call)
 
     def _note_lost(self, item: pytest.Item, call: pytest.CallInfo[None]) -> None:
-        """Add the outcome of an eval that did not run: its test failed or was skipped before, or never called it."""
+        """Add the outcome of an eval whose test failed or was skipped first, or never called it."""
         if call.when == "teardown" or not (has_eval(item) or LOGGED in item.stash):
             return
         if call.when == "setup":
@@ -270,7 +274,7 @@ class EvalHooks:
             self._crashed[report.nodeid] = f"it was not finished: {said}; a case beside it may be the cause"
         outcomes = self._gathered.of(report)
         if report.failed:
-            self._failed_otherwise += not _missed(outcomes)
+            self._failed_otherwise += not (_missed(outcomes) or report.nodeid in self._missed_first)
             self._places[report.nodeid] = self._config.rootpath / report.location[0], report.location[1]
         if self._config.option.eval_junit and not self._is_worker:
             self._add_properties(report, outcomes)
@@ -291,8 +295,11 @@ class EvalHooks:
         outcomes = self._gathered.of(report)
         for outcome in outcomes:
             self._keep(outcome)
-            if report.outcome in FINAL:
+            if report.nodeid in self._gathered.counted:
                 self._count(outcome)
+        if report.outcome not in FINAL and outcomes and report.nodeid in self._gathered.counted:
+            self._remarks.append(f"{report.nodeid} {_RUN_AGAIN}")
+            self._missed_first |= {report.nodeid} if _missed(outcomes) else set()
         if outcomes and (report.sections or not report.passed):
             from bakeoff.doors.pytest.report_texts import break_up_commands
 
@@ -319,7 +326,7 @@ class EvalHooks:
         self._writer.add(outcome, earlier=earlier)
 
     def _count(self, outcome: "EvalOutcome") -> None:
-        """Count an outcome now, because reading it back later would take time."""
+        """Count an outcome at once, because reading it again later would be slow."""
         if self._tallies is None:
             from bakeoff.report.suites.numbers import SuiteTallies
 
@@ -356,7 +363,7 @@ class EvalHooks:
             print_verdict(terminal, self._ending)
 
     def _finish(self, session: pytest.Session, exitstatus: int) -> None:
-        """Cancel unreported cases before fixtures are torn down, even after -x and Ctrl-C; then judge the session."""
+        """Cancel unreported cases before fixtures are torn down, and then judge the session."""
         if _SESSION_MODULE in sys.modules:
             from bakeoff.doors.pytest.session import close_session
 
@@ -396,7 +403,7 @@ class EvalHooks:
         return bool(session.shouldfail or session.shouldstop) or exitstatus not in _ENDED or self._incomplete
 
     def _end(self, session: pytest.Session, exitstatus: int) -> None:
-        """Judge gates and write files, whatever stopped the session, and set its exit code."""
+        """Judge gates, write files and set the exit code, even if the session was stopped."""
         from bakeoff.doors.pytest.ending import end
         from bakeoff.report.suites.numbers import SuiteTallies
 
@@ -443,9 +450,9 @@ def _is_result(report: object) -> bool:
 
 
 def _missed(outcomes: "Sequence[EvalOutcome]") -> bool:
-    """Tell whether a pass rate forgives the failure of a test: no `assert` of its own failed, and its evals were tried.
+    """Tell whether a pass rate forgives a test: its evals were tried, and no `assert` failed.
 
-    Evals that broke need no rule here: a pass rate is not met if more evals are undecided than allowed.
+    Broken evals need no rule here: a pass rate is not met if more are undecided than allowed.
     """
     for outcome in outcomes:
         never_tried = outcome.problem is not None and not any(record.tries for record in outcome.records)

@@ -1,11 +1,13 @@
-"""Evals inside of ordinary tests: `to_eval`, `run_eval`, and what a test logs.
+"""Evals inside of ordinary tests: `to_eval`, `run_eval`, and the scores that a test logs.
 
-The scores that a test logs are those of its eval. Its asserts decide whether it passes, so the threshold is 0: a test
-that raises has failed and counts as 0, whatever it logged before. Without a score, a test that passes counts as 1.
+A test that logs scores is an eval with these scores. Its asserts decide whether it passes, so the
+threshold is 0: a test that raises an error has failed and counts as 0, whatever it logged before.
+Without a score, a test that passes counts as 1.
 """
 
 import asyncio
 import inspect
+import os
 import sys
 import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
@@ -89,7 +91,7 @@ class EvalCall:
 
 @dataclass(slots=True)
 class EvalFixture:
-    """The common base of both fixtures' values. It knows the evals that its test has called."""
+    """The common base of both fixtures' values, which knows the evals that its test has called."""
 
     _config: pytest.Config
     _nodeid: str
@@ -97,6 +99,7 @@ class EvalFixture:
     _calls: int = 0
     _made: list[EvalCall] = field(default_factory=list)
     _is_over: bool = False
+    _process: int = field(default_factory=os.getpid)
 
     def made(
         self, row: Mapping[str, Any], start: Callable[[EvalCall], Evaluation[Result]], way_out: str
@@ -108,6 +111,8 @@ class EvalFixture:
         place = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
         if self._is_over:
             raise UsageError(f"{place}: this eval is called after the end of its test, and would not be counted")
+        if os.getpid() != self._process:
+            raise UsageError(f"{place}: this eval is called in a forked process, where it cannot run or be counted")
         task = asyncio.current_task() if on_asyncio() else None
         call = EvalCall(EvalRow("", clean(row)), place, way_out, task)
         self._made.append(call)
@@ -139,7 +144,7 @@ def add_unfinished(item: pytest.Item, error: BaseException | None = None) -> str
 
     Args:
         item: The test, at its end.
-        error: What it raised.
+        error: The error that the test raised.
     """
     gathered, sentences = gathering(item.config), []
     raised = "" if error is None else f"; the test raised {type(error).__name__}: {error}"
@@ -248,7 +253,7 @@ _MAX_LENGTH = 2000
 
 @dataclass(slots=True)
 class TestLog:
-    """Hold the input, outputs and scores that one test has logged so far."""
+    """The input, outputs and scores that one test has logged so far."""
 
     __test__ = False  # keep pytest from collecting it
 
@@ -380,7 +385,7 @@ class RunEval(EvalFixture):
 
 @dataclass(frozen=True, slots=True)
 class EvalRun:
-    """Hold one call of a task: its output, its tool calls and its scores."""
+    """One call of a task: its output, its tool calls and its scores."""
 
     _by: RunEval
     _row: EvalRow

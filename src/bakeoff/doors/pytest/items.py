@@ -43,7 +43,7 @@ class EvalItem(pytest.Function):
     def runtest(self) -> None:
         """Wait for the case, which may be finished already, and report its outcome.
 
-        Raise EvalFailed for a score that is too low, or what the task raised; skip a case that decides nothing.
+        Raises EvalFailed for a low score, or the error of the task; skips a case that is not needed.
         """
         row = self.row
         gathering(self.config).begin(self.nodeid)
@@ -111,7 +111,7 @@ class EvalItem(pytest.Function):
 
     @property
     def location(self) -> tuple[str, int | None, str]:
-        """Return pytest's location. The part that all rows share is computed only once."""
+        """Return pytest's location; compute the part that all rows share only once."""
         file, line, before = self.group.location
         return file, line, before + self.name
 

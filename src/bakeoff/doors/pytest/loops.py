@@ -1,4 +1,4 @@
-"""Run event loops without disturbing others: a short one, one in its own thread, or that of async fixtures.
+"""Run event loops: for a moment, in a separate thread, or on the loop of async fixtures.
 
 The cases of an async suite must run on the loop of its async fixtures. pytest-asyncio has a runner for each scope, and
 anyio one for each backend. Both run their loops in pytest's thread while pytest waits, so that cases which run side by
@@ -69,10 +69,10 @@ def _finish(loop: asyncio.AbstractEventLoop) -> None:
 
 
 class BorrowedLoop:
-    """Use the event loop of another plugin, or of a debugger, in the thread of pytest. It runs while pytest waits.
+    """The event loop of a plugin or a debugger, in pytest's thread. It runs while pytest waits.
 
     Args:
-        run: runs a coroutine on that loop until it is done; the coroutine is made there.
+        run: creates a coroutine on that loop, and runs it until it is done.
         watched: whether to look for cases that block the loop. A debugger blocks it on purpose.
     """
 
@@ -116,7 +116,7 @@ class BorrowedLoop:
             callbacks, self._callbacks = self._callbacks, []
             for callback in callbacks:
                 callback()
-        for clock in self._clocks:  # give cases the time back for which the loop stood still
+        for clock in self._clocks:  # the time during which the loop stood still does not count
             clock.excuse(loop.time() - self._left_at)
         finished = asyncio.Event()
         case.broken.add_done_callback(lambda _: finished.set())  # on this loop
@@ -135,21 +135,21 @@ class BorrowedLoop:
 
 
 def _keep(coroutine: Coroutine[Any, Any, None], kept: set[asyncio.Task[Any]]) -> None:
-    """Start a task and hold it: a loop holds its tasks only weakly."""
+    """Start a task and keep a reference to it, because a loop has only weak references."""
     task = asyncio.get_running_loop().create_task(coroutine)
     kept.add(task)
     task.add_done_callback(kept.discard)
 
 
 class _InheritingExecutor(ThreadPoolExecutor):
-    """Run functions with the context variables of their caller, so that output is assigned to the right case."""
+    """An executor that keeps the caller's context, so that output goes to the right case."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
         return super().submit(copy_context().run, fn, *args, **kwargs)
 
 
 class LoopThread:
-    """Run an event loop beside pytest, from its first use until it is closed."""
+    """An event loop in a thread beside pytest, from its first use until it is closed."""
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None

@@ -1,7 +1,7 @@
 """Keep the evals that were collected and have no result, with the reason: no gate may pass because they are missing.
 
-A process that runs all items knows them at the end. Under xdist only the workers collect, and a crashed one cannot
-report, so the first of them writes down at once what it has collected.
+A process that runs all items knows them at the end. Under xdist, only the workers collect, and a
+crashed one cannot report, so the first worker immediately writes a list of the collected evals.
 """
 
 import json
@@ -43,9 +43,9 @@ def lost_eval(
     Args:
         outcome: The eval as it was collected.
         why: The reason.
-        subjects: Those of the session, by their parameters.
-        kind: The type of its failure, by which the ledger counts it.
-        case_id: The id of its case in the run, if it is not that of its test.
+        subjects: The subjects of the session, by their parameters.
+        kind: The type of the failure, by which the ledger counts it.
+        case_id: The id of the case in the run, if it differs from the id of the test.
     """
     subject = subjects[outcome.parameters]
     case = Case(id=case_id or outcome.case_id, prompt=outcome.input, expected=outcome.expected)
@@ -60,7 +60,7 @@ def lost_eval(
 
 
 def collected(item: Any) -> EvalOutcome:
-    """Return an outcome without records for an eval: the case of a suite, or a test that is an eval."""
+    """Return an outcome without records for an eval: a case of a suite, or a test with an eval."""
     if isinstance(getattr(item, "group", None), Group):
         return item.unjudged()  # type: ignore[no-any-return]
     name = name_of_test(item)
@@ -84,9 +84,9 @@ def read_collected(path: Path) -> tuple[list[EvalOutcome], dict[str, SubjectSpec
 
 
 def lost_in(item: pytest.Item, call: pytest.CallInfo[None]) -> EvalOutcome | None:
-    """Return the outcome of an eval that an error or a skip kept from being run, or that its test did not call.
+    """Return the outcome of an eval that an error or skip prevented, or that its test did not call.
 
-    Return None for evals that were not planned: left out by marks or `skip_if`, or because every comparison is decided.
+    Return None for evals that were not planned: left out by marks or `skip_if`, or decided already.
     """
     error = call.excinfo.value if call.excinfo else None
     if isinstance(error, (NotNeeded, pytest.exit.Exception)) or getattr(getattr(item, "group", None), "skipped", None):
@@ -117,10 +117,10 @@ def all_lost(
     """Yield the outcomes of the evals that were never reported.
 
     Args:
-        config: Of the session at its end.
+        config: The configuration of the session.
         planned: The evals that were collected and not deselected, or the file in which a worker of xdist wrote them.
         seen: The tests that were reported, by node id.
-        crashed: What is known of tests whose worker crashed.
+        crashed: The facts about tests whose worker crashed.
         stopped: The session ended early.
     """
     if any(config.getoption(name, False) for name in _CALLS_NO_TEST):

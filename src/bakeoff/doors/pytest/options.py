@@ -111,7 +111,7 @@ REPORT_OPTIONS = (
 def _checked(
     parse: Callable[[str], Value], wanted: str, is_right: Callable[[Value], bool] = lambda _: True
 ) -> Callable[[str], Value]:
-    """Return the type of an option, which refuses text that cannot be parsed or values that are not allowed."""
+    """Return the type of an option: a parser that refuses invalid text and forbidden values."""
 
     def checked(text: str) -> Value:
         with suppress(ValueError):
@@ -138,7 +138,7 @@ _count = _checked(int, " is not a whole number above 0", lambda count: count > 0
 _above_0 = _checked(float, " is not a number above 0", lambda number: number > 0)
 _share = _checked(float, " is not a number between 0 and 1", lambda number: 0 <= number <= 1)
 _shard = _checked(shard_in, f": {SHARD_FORM}")
-_allowance = _checked(_allowance_in, " is neither a number such as 3 nor a share such as 0.05")
+_allowance = _checked(_allowance_in, " is neither a number such as 3 nor a share such as 0.05 or 5%")
 
 
 def shard_of(config: pytest.Config) -> tuple[int, int] | None:
@@ -186,13 +186,13 @@ def run_options(config: pytest.Config) -> "RunOptions":
 
 
 def results_folder(config: pytest.Config) -> Path:
-    """Return the folder of runs: `--eval-results` from where pytest was started, or the default in the root folder."""
+    """Return the folder of runs: `--eval-results`, or the default in the root folder."""
     chosen: Path | None = config.getoption("eval_results")
     return config.invocation_params.dir / chosen if chosen else config.rootpath / RESULTS
 
 
 def replay_mode(config: pytest.Config) -> ReplayMode:
-    """Return the replay mode of the option or, without one, of the variable BAKEOFF_REPLAY, which is checked here."""
+    """Return the replay mode of the option or, without it, the checked value of BAKEOFF_REPLAY."""
     chosen: str = config.getoption("eval_replay") or os.environ.get("BAKEOFF_REPLAY") or "off"
     for mode in REPLAY_MODES:
         if mode == chosen:
@@ -246,7 +246,7 @@ def name_of_test(item: pytest.Item) -> str:
 
 
 def _judged_by(config: pytest.Config, item: Any) -> list[Any]:
-    """Return what all shards must agree on: the eval and, for the case of a suite, its scorers, rule and rounds."""
+    """Return the facts that all shards must share: the eval and its scorers, rule and rounds."""
     if getattr(item, "row", None) is None:
         return [item.nodeid, config.getoption("eval_rounds")]
     settings = item.group.described.settings

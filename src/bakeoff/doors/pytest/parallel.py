@@ -141,9 +141,9 @@ class SuiteTrials:
 
 @dataclass(frozen=True, slots=True)
 class _EvalRunner(TrialRunner):
-    """Run a trial with the recordings of its round, and with `before_case` and `after_case` around it.
+    """A runner of trials, with the recordings of their rounds, and `before_case` and `after_case`.
 
-    A missing recording fails this trial alone. Errors of the two functions are not failures of the subject.
+    A missing recording fails one trial only. Errors of the two functions do not count as failures.
     """
 
     printed: Mapping[str, CapturedOutput]
@@ -183,7 +183,7 @@ class _EvalRunner(TrialRunner):
         return record.model_copy(update={"threshold": rule.threshold})
 
     async def _problem_of(self, name: str, hook: Callable[..., Any] | None, *arguments: Any) -> str | None:
-        """Call a hook of the user within the time limit of a case. Return what went wrong, in a sentence, or None."""
+        """Call a user's hook within the time limit of a case. Return a sentence if it fails."""
         if hook is None:
             return None
         clock = Clock(self.settings.timeout)
@@ -203,7 +203,7 @@ async def _with_context(hook: Callable[..., Any], *arguments: Any) -> Context:
 
 
 def _adopt(context: Context) -> None:
-    """Copy into the present context the variables that an async hook has set, such as the tenant of a case."""
+    """Copy the context variables that a hook has set, such as a tenant, into this context."""
     here = copy_context()
     for variable, value in context.items():
         if variable not in here or here[variable] is not value:
@@ -218,7 +218,7 @@ def _undecided(record: Record, why: str) -> Record:
 
 
 class SuiteExecution:
-    """Run submitted cases in their order, at most `width` trials at a time.
+    """The execution of submitted cases in their order, at most `width` trials at a time.
 
     pytest's thread submits cases and waits for them; everything else happens on the loop.
     """
@@ -239,7 +239,7 @@ class SuiteExecution:
         self._broken: BakeoffError | None = None  # why no further case can be run
 
     def submit(self, case_ids: Iterable[str]) -> list[PendingCase]:
-        """Run these cases after those that were submitted before."""
+        """Run these cases after all that were submitted before."""
         before = self._submitted
         cases = [PendingCase(each, number, self._trials.rounds) for number, each in enumerate(case_ids, before + 1)]
         self._submitted += len(cases)

@@ -1,7 +1,7 @@
 """Connect evals with pytest.
 
-Every pytest run in a project that has bakeoff installed loads this module, most of them without an eval. So it imports
-only pytest, and everything else when there is an eval.
+Every pytest run in a project that has bakeoff installed loads this module, and most have no eval.
+So it imports only pytest, and the rest when there is an eval.
 """
 
 import inspect
@@ -33,7 +33,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-    """Register the last cleanup, before all others, because cleanups run in reverse order."""
+    """Register our cleanup before all others, so that it runs last: they run in reverse order."""
     until_end = early_config.stash[AT_THE_END] = ExitStack()
     early_config.add_cleanup(until_end.close)
 
@@ -97,7 +97,7 @@ def run_eval(request: pytest.FixtureRequest) -> "RunEval":
 
 
 def _noted(request: pytest.FixtureRequest, kind: "type[Fixture]") -> "Fixture":
-    """Make the value of a fixture, and note it with its test, so that unfinished evals are found when the test ends."""
+    """Make a fixture's value, and note it with its test, to find unfinished evals at the end."""
     made = kind(request.config, request.node.nodeid, name_of_test(request.node))
     request.node.stash.setdefault(CALLED, []).append(made)
     return made

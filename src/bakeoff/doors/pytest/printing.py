@@ -1,8 +1,9 @@
-"""Keep what each case prints and logs apart, and give it to pytest with the test of the case.
+"""Separate the output and logs of each case, and give them to pytest with the test of the case.
 
-Cases run side by side while pytest reports them one by one, and between two tests pytest captures nothing. So each case
-writes into a buffer of its own, and pytest gets the buffer when it reaches the case. A context variable holds the
-buffer. Tasks and `asyncio.to_thread` inherit it; a thread that a case starts by other means does not.
+Cases run side by side while pytest reports them one by one, and between two tests pytest captures
+nothing. So each case writes into its own buffer, which pytest gets when it reaches the case. A
+context variable holds the buffer. Tasks and `asyncio.to_thread` inherit the variable; threads that
+a case starts by other means do not.
 """
 
 import logging
@@ -23,7 +24,7 @@ _KEY = pytest.StashKey["CasePrinting"]()
 
 @dataclass(slots=True, eq=False)
 class CapturedOutput:
-    """Hold the lines that one case has printed and logged so far."""
+    """The lines that one case has printed and logged so far."""
 
     texts: list[tuple[str, str]] = field(default_factory=list)  # with the name of the stream
     logged: list[logging.LogRecord] = field(default_factory=list)
@@ -34,7 +35,7 @@ _PRINTED: ContextVar[CapturedOutput | None] = ContextVar("_PRINTED", default=Non
 
 @contextmanager
 def printing_to(printed: CapturedOutput | None) -> Generator[None]:
-    """Keep what is printed and logged inside the block; None leaves it to pytest."""
+    """Collect output and logs of the block in `printed`; None leaves them to pytest."""
     token = _PRINTED.set(printed)
     try:
         yield
@@ -43,7 +44,7 @@ def printing_to(printed: CapturedOutput | None) -> Generator[None]:
 
 
 def printing_of(config: pytest.Config) -> "CasePrinting":
-    """Return the routes of this process, made when they are first asked for."""
+    """Return the output routing of this process, which is created on first use."""
     found = config.stash.get(_KEY, None)
     if found is None:
         found = config.stash[_KEY] = CasePrinting(config)
@@ -53,7 +54,7 @@ def printing_of(config: pytest.Config) -> "CasePrinting":
 
 
 class CasePrinting:
-    """Route what cases print to their buffers. With `-s`, everything is printed at once, as usual."""
+    """The routing of cases' output to their buffers. With `-s`, output is printed at once."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.routes = config.getoption("capture", "no") != "no" and config.pluginmanager.hasplugin("capturemanager")
@@ -77,7 +78,7 @@ class CasePrinting:
             root.setLevel(min(root.level, level))
 
     def route(self) -> None:
-        """Route the present streams, which pytest replaces between and during tests."""
+        """Route the current streams, which pytest replaces between and during tests."""
         for name in _STREAMS if self.routes else ():
             stream = getattr(sys, name)
             if not hasattr(stream, "__dict__") or isinstance(stream.write, _RoutedStream):
@@ -133,7 +134,7 @@ def _of_no_case(_: logging.LogRecord) -> bool:
 
 
 class _CaseHandler(logging.Handler):
-    """Keep the records that a case logs. Their texts are formatted at once, because their arguments may change."""
+    """A handler that keeps a case's log records, formatted at once: their arguments may change."""
 
     def emit(self, record: logging.LogRecord) -> None:
         if (printed := _PRINTED.get()) is None:

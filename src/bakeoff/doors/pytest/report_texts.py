@@ -1,8 +1,8 @@
 """Keep secrets and commands out of what pytest itself prints and writes, in sessions with evals.
 
-Every project that has bakeoff installed loads this module, so it imports only pytest. A session without an eval is left
-alone. Reports are redacted where they are made, so that terminal, JUnit and other plugins get them without secrets;
-the names of tests after collection; and what is printed otherwise, when it is printed.
+Every project that has bakeoff installed loads this module, so it imports only pytest. Sessions
+without evals are not changed. Reports are redacted when they are made, for the terminal, JUnit and
+other plugins; names of tests are redacted after collection, and other output when it is printed.
 """
 
 import os
@@ -29,7 +29,7 @@ _SUITE_MODULE = "bakeoff.doors.pytest.suite"  # imported by every file with a su
 
 
 class SessionSecrets:
-    """Redact the session's output from its first eval on."""
+    """Hooks that redact the session's output from its first eval on."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
@@ -54,7 +54,7 @@ class SessionSecrets:
             self._config.add_cleanup(lambda: _restore(*streams))
 
     def _known(self) -> "Redactor":
-        """Return a redactor for the present environment, to which tests and plugins may add keys at any time."""
+        """Return a redactor for the current environment, as tests and plugins may add keys."""
         environment = tuple(os.environ.items())
         if self._redactor is None or environment != self._environment:
             from bakeoff.storage.redaction import Redactor, known_secrets
@@ -179,7 +179,7 @@ def break_up_commands(report: pytest.TestReport) -> None:
 
 
 def _change_longrepr(report: Any, text: "TextChange") -> None:
-    """Change the texts of an error, and leave its structure, which pytest prints in colours."""
+    """Change the texts of an error, but not its structure, which pytest prints in colours."""
     shown = report.longrepr
     if isinstance(shown, str):
         report.longrepr = text(shown)

@@ -52,7 +52,7 @@ class EvalRow:
         return shown if isinstance(self.input, str) else _ADDRESS.sub("", shown)
 
     def rule(self, of_suite: PassRule) -> PassRule:
-        """Return the pass rule of the row: that of its suite, with the row's own threshold if it has one."""
+        """Return the pass rule of the suite, with the row's own threshold if it has one."""
         if "threshold" not in self.values or self.problem is not None:
             return of_suite
         return of_suite.model_copy(update={"threshold": _own_threshold(self.values["threshold"])})
@@ -64,7 +64,7 @@ class EvalRow:
 
 
 class EvalCase:
-    """Give a test function its row: `case.input`, and every other value as an attribute or item of its name."""
+    """The row for a test function: `case.input`, and all other values as attributes or items."""
 
     __slots__ = ("_row",)
 
@@ -77,7 +77,7 @@ class EvalCase:
 
     @property
     def name(self) -> str:
-        """Return the name of the row, or else the id that its test has."""
+        """Return the name of the row, or else the id in its test's name."""
         return str(self._row.values.get("name", self._row.id))
 
     @property
@@ -112,8 +112,8 @@ def read_rows(data: Data, folder: Path) -> list[EvalRow]:
     """Return every row, each with an id of its own. If not all can be read, the last row holds the error.
 
     Args:
-        data: what `eval_suite` was given.
-        folder: where relative paths start.
+        data: the `data` of `eval_suite`.
+        folder: the folder to which paths are relative.
     """
     found: list[tuple[str, Any]] = []
     try:
@@ -172,7 +172,7 @@ def _from_file(path: Path) -> Iterator[tuple[str, Any]]:
 
 
 def _named(found: Iterable[tuple[str, Any]]) -> list[EvalRow]:
-    """Give each row an id. Names given by the author must differ; others are made from the input, and made unique."""
+    """Give each row a unique id: its name, which must be unique, or one made from its input."""
     taken: set[str] = set()
     places: dict[str, str] = {}  # of explicit names
     met: Counter[str] = Counter()

@@ -37,7 +37,7 @@ MAX_KEPT = 20
 
 
 class RunWriter:
-    """Write the journal as outcomes are reported, and the plan at the end, when all cases are known."""
+    """A writer of the journal while outcomes are reported, and of the plan at the end."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._results = results_folder(config)
@@ -84,7 +84,7 @@ class RunWriter:
         self._cases.setdefault(outcome.records[0].case, case)
 
     def _with_keys_of(self, case: Case, records: tuple[Record, ...]) -> tuple[Record, ...]:
-        """Return the records with the present keys of their case and subject, which may have changed."""
+        """Return the records with the current keys of their case and subject."""
         subject = self._subjects.get(records[0].subject) or EMPTY_PLAN.subjects[0]
         trials = [EMPTY_PLAN.trial_of(case, subject, record.round, 0) for record in records]
         return tuple(
@@ -123,7 +123,7 @@ class RunWriter:
             self.problem = self.problem or str(error)
 
     def _delete_old_runs(self) -> None:
-        """Delete all but the last runs of pytest; keep labelled and signed ones."""
+        """Delete old runs of pytest, except for labelled and signed ones."""
         for run in [run for run in run_folders(self._results) if _OURS.search(run.name)][:-MAX_KEPT]:
             with suppress(RunFolderError, OSError):  # another session may be deleting it, and a damaged one stays
                 if not run.is_being_written() and run.read_plan().door == EMPTY_PLAN.door:
@@ -131,7 +131,7 @@ class RunWriter:
 
 
 def ignore_in_git(results: Path) -> None:
-    """Exclude what pytest writes from git, unless the folder already has rules."""
+    """Exclude the folder's files from git, unless it already has rules."""
     if not (ignored := results / ".gitignore").exists():
         write_atomically(ignored, _IGNORED.format(name=EMPTY_PLAN.name).encode())
 

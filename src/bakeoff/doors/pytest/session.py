@@ -43,7 +43,7 @@ _MAX_AHEAD = 256  # cases that run or wait to be reported
 
 
 def session_of(config: pytest.Config) -> "EvalSession":
-    """Return the session of this process, opened when it is first asked for."""
+    """Return the session of this process, which is opened on first use."""
     found = config.stash.get(_KEY, None)
     if found is None:
         found = config.stash[_KEY] = EvalSession(config)
@@ -74,7 +74,7 @@ class _RunningCase:
     pending: dict[str, PendingCase] = field(default_factory=dict)  # by row; removed when pytest reports the case
 
     def has(self, arguments: Mapping[str, Any], loop: EvalLoop) -> bool:
-        """Return True if loop and fixtures are still the same objects: pytest may have made new ones."""
+        """Tell whether loop and fixtures are the same objects: pytest may have made new ones."""
         return (
             self.loop is loop
             and self.arguments.keys() == arguments.keys()
@@ -136,7 +136,7 @@ class EvalSession:
         return SuiteTrials(rows, subject, spec, named, settings, rounds, self.options, self._budget, self._shared)
 
     async def records(self, trials: SuiteTrials) -> list[Record]:
-        """Run one case on the loop of the calling test or, if that is not an asyncio loop, on the session's."""
+        """Run one case on the test's asyncio loop or, if it has none, on the session's loop."""
         if not on_asyncio():
             from anyio import to_thread  # only a test on another kind of loop needs it, and has loaded it
 
@@ -176,7 +176,7 @@ class EvalSession:
         return case
 
     def _wait_for(self, case: PendingCase, execution: SuiteExecution) -> None:
-        """Wait for a case, and give pytest what it printed, also if the wait is interrupted."""
+        """Wait for a case, and give pytest its output even if the wait is interrupted."""
         self._printing.route()
         try:
             execution.wait_for(case)
@@ -232,7 +232,7 @@ class EvalSession:
         return borrowed
 
     def _upcoming(self, item: "EvalItem") -> "Iterator[EvalItem]":
-        """Yield this item, and those of its group that this process will run after it, as far as that is known."""
+        """Yield this item, and the known items of its group that this process will run after it."""
         yield item
         at_a_time = concurrency_of(self._config, item.group.described.settings)
         if self._scheduled is None:
@@ -291,9 +291,9 @@ class EvalSession:
 
 
 def _xdist_schedule(config: pytest.Config) -> Callable[[], list[int]] | None:
-    """Return a function that lists the items that xdist has given this worker, by index; None without xdist.
+    """Return a function that lists the items of this xdist worker by index; None without xdist.
 
-    xdist keeps them in a queue that may be read under its lock. A queue without a lock is not read.
+    xdist keeps them in a queue that is read under its lock. A queue without a lock is not read.
     """
     if not hasattr(config, "workerinput"):
         return None

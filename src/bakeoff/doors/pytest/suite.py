@@ -26,7 +26,7 @@ _OF_THE_RULE = ("threshold", "gate", "null_as_zero")  # options that say when a 
 
 
 class SettingOptions(TypedDict, total=False):
-    """The options that say how a suite is run, and when its cases pass. `eval_suite` describes them."""
+    """The options for how a suite runs and when its cases pass. `eval_suite` describes them."""
 
     threshold: float | None
     gate: Gate
@@ -85,7 +85,7 @@ _RULES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
 
 
 def settings_of(name: str, **options: Unpack[SettingOptions]) -> Settings:
-    """Return the settings of the suite with this name, or raise one UsageError with all that is wrong."""
+    """Return the settings of a suite, or raise one UsageError that lists all problems."""
     given: dict[str, Any] = {**options}
     rules = ((option, *rule) for option, rule in _RULES.items() if option in given)
     problems = [f"{option} {given[option]!r} {why}" for option, is_right, why in rules if not is_right(given[option])]
@@ -99,7 +99,7 @@ def settings_of(name: str, **options: Unpack[SettingOptions]) -> Settings:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DescribedSuite:
-    """A suite as its author described it."""
+    """The description of a suite by its author."""
 
     name: str
     data: Data
@@ -209,7 +209,7 @@ def describe_eval(name: str, *, task: Callable[..., Any], **options: Unpack[Suit
     Args:
         name: the name of the suite in reports.
         task: the function; its other parameters get the values of the row that have their names.
-        options: as for `eval_suite`: `data` and `scorers`, and the others where their defaults do not fit.
+        options: as for `eval_suite`: `data`, `scorers`, and any others.
     """
     if not callable(task):
         raise UsageError(f"{name}: task {task!r} cannot be called")

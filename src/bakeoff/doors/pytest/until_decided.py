@@ -1,7 +1,7 @@
 """Skip evals that can no longer decide anything: order cases at random, follow their results, skip the rest.
 
-The sets of parameters of a suite are compared with each other. With a baseline, each is compared with the same suite in
-that file instead. Only `--eval-until-decided` loads this module.
+The parameter sets of a suite are compared with each other or, with a baseline, each with the same
+suite in that file. Only `--eval-until-decided` loads this module.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -98,7 +98,7 @@ class SessionDecisions:
     def _compare(
         self, subjects: Mapping[str, Group | None], cases: Mapping[str, Mapping[str, Any]], pairs: int
     ) -> None:
-        """Start one comparison. Its share of the error rate is the share of its pairs in the session."""
+        """Start one comparison. Its share of the error rate is its share of the pairs."""
         group = next(group for group in subjects.values() if group is not None)
         settings, own = group.described.settings, len(subjects) * (len(subjects) - 1) // 2
         items = {
@@ -152,7 +152,7 @@ class SessionDecisions:
         return replace(gates, decided=self.followed.against_baseline(), not_needed=self.not_needed)
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
-        """Count a case that ended without a result, such as a skipped one, as lost, so that no other waits for it."""
+        """Count a case without a result, such as a skipped one, as lost: others may wait for it."""
         self.followed.add_lost(nodeid)
 
 

@@ -1,8 +1,8 @@
-"""`pytest --eval-watch`: after every change of a file, run the tests again that it affects or that failed.
+"""Implement `pytest --eval-watch`: after a change, run the tests that it affects or that failed.
 
-`watch` starts a pytest for each cycle, because in a new process everything is imported anew. Both exchange a
-`WatchState` through a file. `WatchCycle` has the hooks of the pytest of a cycle: it leaves out the tests whose results
-are kept, and notes which files the others used.
+`watch` starts a pytest process for each cycle, so that all modules are imported again. Both share
+a `WatchState` through a file. `WatchCycle` has the hooks of that process: it leaves out the tests
+whose results are kept, and notes which files the others used.
 """
 
 import json
@@ -77,7 +77,7 @@ class WatchState(FrozenModel):
         """Return the state after a cycle, which may have run only some of the tests.
 
         Args:
-            tests: The last results of all tests that were collected.
+            tests: The last result of each test that was collected.
             imports: The files that each test file imports, directly or not.
             reads: The modules that read each data file, `ROWS` or `ANYTHING`.
             more: Other fields.
@@ -156,9 +156,9 @@ def _command(config: pytest.Config) -> list[str]:
 
 
 def _run(command: list[str], folder: Path) -> tuple[int, bool]:
-    """Run a pytest process; return its exit code, and whether Ctrl-C ended it. It still tears down its fixtures then.
+    """Run a pytest process; return its exit code, and whether Ctrl-C ended it.
 
-    An interrupt is only noted here, so that a second one cannot interrupt the cleanup.
+    An interrupt is only noted here, so that the process can tear down its fixtures.
     """
     interrupts: list[int] = []
     process = subprocess.Popen(command, cwd=folder)
@@ -293,9 +293,9 @@ class WatchCycle:
 
 
 def _imported_by_tests(tests: Iterable[Path], config: pytest.Config, loaded: Mapping[str, str]) -> dict[str, set[str]]:
-    """Return the files that each test file uses: its imports, and plugins and conftest files with their imports.
+    """Return the files that each test file uses: imports, plugins, conftests, and their imports.
 
-    `loaded` has the files of modules that count, by name.
+    `loaded` has the files of relevant modules, by name.
     """
     plugins = {str(each.__file__) for each in config.pluginmanager.get_plugins() if isinstance(each, ModuleType)}
     plugins = {file for file in plugins & set(loaded.values()) if Path(file).name != "conftest.py"}
@@ -319,7 +319,7 @@ def _code_of(path: Path) -> str:
 def _key(item: Any, code: str, times: str) -> str:
     """Return a hash of the row of a test and of the code of its file.
 
-    `times` is a hash of the times of its file and of those that rows are read from, for rows that hold objects.
+    `times` replaces rows that hold objects: it is a hash of the times of the files they are from.
     """
     row = getattr(item, "row", None)
     if row is None:
@@ -332,5 +332,5 @@ def _key(item: Any, code: str, times: str) -> str:
 
 
 def _times(paths: Iterable[str | Path]) -> str:
-    """Return a hash of the times at which files changed. Reading the files would count as a use of them."""
+    """Return a hash of the times at which files changed. Reading them would count as a use."""
     return fingerprint({str(path): Path(path).stat().st_mtime_ns for path in paths if Path(path).exists()})

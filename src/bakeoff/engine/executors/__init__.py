@@ -1,5 +1,5 @@
 """Run trials on the nodes of a Ray cluster.
 
-Like `open_local` of `engine.run`, it opens the resources of trials and yields a runner, to which a `TrialPool` gives
-one job after another. Scheduling, budget and journal stay with the pool, in the process that was started.
+Like `open_local` of `engine.run`, `open_ray` opens resources and yields a runner for the jobs of a
+`TrialPool`. Scheduling, budget and journal stay in the process of the pool.
 """

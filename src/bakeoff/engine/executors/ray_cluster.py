@@ -1,4 +1,4 @@
-"""Connect to a Ray cluster, start workers on its nodes, and keep its messages off the user's terminal."""
+"""Connect to a Ray cluster, start workers on its nodes, and hide its messages from the user."""
 
 import asyncio
 import logging
@@ -13,10 +13,10 @@ from bakeoff.errors import UsageError
 from bakeoff.storage.redaction import secrets_in
 
 _CONNECT_SECONDS = 5.0
-_SETTINGS = 4  # the type of a frame of HTTP/2
+_SETTINGS = 4  # a type of HTTP/2 frame
 _QUIET = {
-    "RAY_USAGE_STATS_ENABLED": "0",  # send no statistics to anybody
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # leaves the GPUs visible, and Ray without a warning about it
+    "RAY_USAGE_STATS_ENABLED": "0",  # send no statistics
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # leave GPUs visible, without a warning
 }
 
 
@@ -36,8 +36,8 @@ class RayNode:
 async def connected(address: str | None) -> AsyncIterator[None]:
     """Connect to a cluster, or start one on this machine, and disconnect at the end.
 
-    Without an address, use RAY_ADDRESS or else this machine. A cluster that the program itself has connected to is used
-    and stays connected. Raises `UsageError` if that is not the wanted one.
+    Without an address, use RAY_ADDRESS or else this machine. If the program is already connected to
+    this cluster, use and keep the connection. If it is connected to another, raise `UsageError`.
     """
     missing = {name: value for name, value in _QUIET.items() if name not in os.environ}
     os.environ.update(missing)
@@ -68,7 +68,7 @@ def _connect(address: str | None) -> None:
 
     _check_address(address)
     logging.getLogger("ray").setLevel(logging.CRITICAL)
-    # The processes that Ray starts would have the keys of the environment for everybody to read.
+    # Otherwise anyone could read our API keys in the environment of Ray's processes.
     secret = [name for name in secrets_in(os.environ) if name in os.environ and not name.startswith("RAY_")]
     kept = {name: os.environ.pop(name) for name in secret}
     try:
@@ -76,7 +76,7 @@ def _connect(address: str | None) -> None:
             address,
             log_to_driver=False,
             configure_logging=False,
-            # Ray takes no such setting for a cluster that runs already.
+            # Ray does not accept this setting for a running cluster.
             include_dashboard=False if address in (None, "local") else None,
         )
     except (ConnectionError, RuntimeError, ValueError, OSError) as error:
@@ -87,12 +87,12 @@ def _connect(address: str | None) -> None:
         ) from error
     finally:
         os.environ.update(kept)
-    # Ray prints errors of any node to stdout, whatever was asked for; lost nodes are dealt with here.
+    # Ray always prints node errors to stdout; we handle lost nodes ourselves.
     ray._private.worker.print_to_stdstream = lambda *_, **__: None
 
 
 def _check_address(address: str | None) -> None:
-    """Raise UsageError at once if nothing answers: Ray itself would try for minutes."""
+    """Raise UsageError at once if nothing answers, since Ray itself would try for minutes."""
     if address is None or address in ("auto", "local"):
         return
     place = address.removeprefix("ray://")
@@ -111,7 +111,7 @@ def _check_address(address: str | None) -> None:
 
 
 def _speaks_grpc(connection: socket.socket) -> bool:
-    """Return True if the other side answers the preface of HTTP/2, the base of gRPC, with its settings."""
+    """Return True if the other side answers the HTTP/2 preface, the base of gRPC."""
     if os.environ.get("RAY_USE_TLS") == "1":
         return True
     connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, _SETTINGS, 0, 0, 0, 0, 0)))
@@ -120,7 +120,7 @@ def _speaks_grpc(connection: socket.socket) -> bool:
 
 
 def usable_nodes() -> list[RayNode]:
-    """Return the living nodes that can run trials. Nodes without CPUs, as heads often are, are not meant for that."""
+    """Return the living nodes that can run trials. Nodes without CPUs are left out."""
     import ray
 
     nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
@@ -144,7 +144,7 @@ def start_worker(node: RayNode) -> Any:
 
 
 def kill_worker(worker: Any) -> None:
-    """End a worker at once. Does nothing if it is already dead."""
+    """End a worker at once. Do nothing if it is dead."""
     import ray
 
     with suppress(ray.exceptions.RayError, ValueError):
@@ -152,7 +152,7 @@ def kill_worker(worker: Any) -> None:
 
 
 async def answer_of(call: Awaitable[Any], seconds: float) -> Any:
-    """Return the answer of a worker. Raise ConnectionError if the worker is dead, or silent for this many seconds."""
+    """Return a worker's answer. Raise ConnectionError if the worker is dead or too slow."""
     import ray
 
     try:
@@ -160,7 +160,7 @@ async def answer_of(call: Awaitable[Any], seconds: float) -> Any:
             return await call
     except TimeoutError as error:
         raise ConnectionError(f"it was silent for {seconds:g} s") from error
-    except ray.exceptions.RayTaskError as error:  # such as a module that is missing there
+    except ray.exceptions.RayTaskError as error:  # for example, a module is missing on the node
         raise ConnectionError(f"{type(error.cause).__name__}: {error.cause}") from error
     except ray.exceptions.RayError as error:
         lines = str(error).strip().splitlines()

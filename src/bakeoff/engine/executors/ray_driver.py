@@ -1,7 +1,7 @@
-"""Run trials on the nodes of a Ray cluster, with one worker per node. All state that must not be lost is here.
+"""Run trials on the nodes of a Ray cluster, with one worker per node. The driver keeps all state.
 
-The driver grants the slots of providers, counts the spending and assigns the trials. A worker that dies or is silent
-for too long is abandoned: its trials run again on others.
+The driver assigns trials, counts spending and grants call slots of providers. A worker that dies or
+is silent for too long is abandoned, and its trials run again on other workers.
 """
 
 import asyncio
@@ -56,9 +56,9 @@ from bakeoff.protocols import Sandbox
 from bakeoff.record import NO_USAGE, Failure, Record, Usage
 from bakeoff.storage.redaction import known_secrets
 
-_MAX_LOSSES = 3  # workers that a trial may lose before it is given up: it may be the reason why they die
+_MAX_LOSSES = 3  # a trial that loses so many workers may be killing them
 _MAX_STARTS = 3  # of a node's worker, without a finished trial in between
-_LOOK_SECONDS = 2.0  # between looks for new nodes
+_LOOK_SECONDS = 2.0  # between searches for new nodes
 _START_SECONDS = 300.0  # for a node to start a process and to import everything
 _CLOSE_SECONDS = 30.0  # for the workers to end commands, close resources and remove folders
 _STOPPED_SECONDS = 12.0  # the same, after someone stopped the run
@@ -76,43 +76,43 @@ class _Assignment:
 
 @dataclass(slots=True, eq=False)
 class _Worker:
-    """The driver's view of a worker: its node, its jobs, and the messages that wait for it."""
+    """The driver's view of a worker: its node, jobs and queued messages."""
 
     node: RayNode
     actor: Any
-    opened: asyncio.Future[str | None]  # None, or why it cannot run trials
+    opened: asyncio.Future[str | None]  # its result: None, or why the worker cannot run trials
     closed: asyncio.Event = field(default_factory=asyncio.Event)
     jobs: dict[int, _Assignment] = field(default_factory=dict)
     cancelled: dict[int, _Assignment] = field(default_factory=dict)  # their spending still counts
     slots: dict[int, "_Held"] = field(default_factory=dict)
-    reports: int = 0  # of spending
+    reports: int = 0  # number of spending reports
     outbox: list[ToWorker] = field(default_factory=list)
     to_flush: bool = False
-    lost: str | None = None  # why
+    lost: str | None = None  # why the worker was lost
     listening: asyncio.Task[None] | None = None
 
     @property
     def ready(self) -> bool:
-        """Return True if the worker can be given trials."""
+        """Return True if the worker can take trials."""
         return self.lost is None and self.opened.done() and self.opened.result() is None
 
     @property
     def load(self) -> float:
-        """Return how many jobs the worker would have for each CPU if it got one more."""
+        """Return how many jobs per CPU the worker would have with one more job."""
         return (len(self.jobs) + 1) / self.node.cpus
 
 
 @dataclass(slots=True, eq=False)
 class _Held:
-    """A slot of a provider that a worker waits for or holds."""
+    """A provider's slot that a worker holds or waits for."""
 
     slots: CallSlots
     taking: asyncio.Task[None] | None = None
-    limit: float | None = None  # of the time when it was granted
+    limit: float | None = None  # the provider's limit when the slot was granted
 
 
 class RayRunner:
-    """Run jobs on workers. A `TrialPool` uses it like a `TrialRunner`."""
+    """Runs jobs on workers. A `TrialPool` uses it like a `TrialRunner`."""
 
     def __init__(self, local: TrialRunner, budget: Budget, order: Order) -> None:
         self.control = local.control
@@ -127,8 +127,8 @@ class RayRunner:
         self._starts: dict[str, int] = {}  # by node
         self._providers: dict[str, CallSlots] = {}
         self._changed = asyncio.Event()  # a worker is ready or lost
-        self._failed: dict[RayNode, str] = {}  # workers that ended by an error, such as of a resource that they closed
-        self._given_up = False  # one trial has waited for a worker in vain: the others need not
+        self._failed: dict[RayNode, str] = {}  # why workers failed, even while closing
+        self._given_up = False  # a trial has waited for a worker in vain; others need not
 
     # --- jobs -------------------------------------------------------------------------------------------------------
 
@@ -145,7 +145,7 @@ class RayRunner:
             del self.control.in_flight[trial.index]
 
     async def _try_workers(self, job: Job, spend: Callable[[Usage], None]) -> Record:
-        """Try one worker after another. A record with an attempt is never replaced by one without."""
+        """Try workers in turn. Prefer a record with an attempt to a record without one."""
         why = ""
         for _ in range(_MAX_LOSSES):
             worker = await self._free_worker()
@@ -163,7 +163,7 @@ class RayRunner:
         return job.prior or self._local.lost(job, Failure(kind="infra", type="WorkerLost", message=message))
 
     async def _run_on(self, worker: _Worker, job: Job, assigned: _Assignment) -> Record | None:
-        """Run a job on one worker. Return None if the worker is lost meanwhile."""
+        """Run a job on one worker. Return None if the worker is lost during the job."""
         number = next(self._numbers)
         worker.jobs[number] = assigned
         self._send(worker, Start(number, job.trial.index, job.prior, job.spent))
@@ -177,7 +177,7 @@ class RayRunner:
             worker.jobs.pop(number, None)
 
     async def _free_worker(self) -> _Worker | None:
-        """Return the worker with the most room. If there is none, wait for one, up to a limit."""
+        """Return the least busy worker. If no worker is ready, wait for one, up to a limit."""
         try:
             async with asyncio.timeout(0 if self._given_up else self._silence):
                 while not (ready := [worker for worker in self._workers.values() if worker.ready]):
@@ -192,7 +192,7 @@ class RayRunner:
 
     @asynccontextmanager
     async def open(self, plan: Plan) -> AsyncIterator["RayRunner"]:
-        """Start a worker on each node, wait until all can run trials, yield the runner, and finally end the workers."""
+        """Start a worker on each node, wait until all are ready, and end them after the block."""
         import ray
 
         self._plan = ray.put(plan.model_dump_json().encode())
@@ -215,7 +215,7 @@ class RayRunner:
             raise InfraError("; ".join(f"{node}: {reason}" for node, reason in self._failed.items()))
 
     async def _open_first(self) -> None:
-        """Wait for the workers of all present nodes, so that problems appear before anything is paid for."""
+        """Wait for the workers of all nodes, so that problems appear before any spending."""
         nodes = await asyncio.to_thread(usable_nodes)
         if not nodes:
             raise UsageError("the Ray cluster has no node with CPUs: add one, such as with `ray start --address=…`")
@@ -244,7 +244,7 @@ class RayRunner:
         worker.listening.add_done_callback(partial(self._on_listener_done, worker))
 
     async def _look_for_nodes(self) -> None:
-        """Start a worker on nodes that join, and a new one on nodes that lost theirs."""
+        """Start a worker on each node that joins or has lost its worker."""
         import ray
 
         while True:
@@ -252,7 +252,7 @@ class RayRunner:
             try:
                 nodes = await asyncio.to_thread(usable_nodes)
             except (ray.exceptions.RayError, RuntimeError, OSError):
-                continue  # the head does not answer at the moment
+                continue  # the head node does not answer now
             for node in nodes:
                 known = self._workers.get(node.id)
                 if (known is None or known.lost) and self._starts.get(node.id, 0) < _MAX_STARTS:
@@ -270,7 +270,7 @@ class RayRunner:
             self._lose(worker, str(error))
 
     def _on_listener_done(self, worker: _Worker, listening: asyncio.Task[None]) -> None:
-        """Fail everything that waits for this worker if the listener itself failed, for example on a full disk."""
+        """If listening failed, as on a full disk, fail everything that waits for the worker."""
         if not listening.cancelled() and (error := listening.exception()) is not None:
             results: list[asyncio.Future[Any]] = [assigned.result for assigned in worker.jobs.values()]
             for waited_for in (worker.opened, *results):
@@ -278,7 +278,7 @@ class RayRunner:
                     waited_for.set_exception(error)
 
     def _lose(self, worker: _Worker, why: str) -> None:
-        """Abandon a worker: it gets no more trials, and its unfinished ones run again elsewhere."""
+        """Abandon a worker. It gets no more trials, and its unfinished trials run elsewhere."""
         worker.lost = why
         kill_worker(worker.actor)
         if not worker.opened.done():
@@ -300,7 +300,7 @@ class RayRunner:
         self._changed = asyncio.Event()
 
     async def _close(self) -> None:
-        """End all workers: first by asking, so that they close their resources, then by force."""
+        """End all workers: ask first, so that they close their resources, then kill."""
         asked = [worker for worker in self._workers.values() if worker.lost is None]
         for worker in asked:
             self._send(worker, "close")
@@ -321,7 +321,7 @@ class RayRunner:
     # --- messages ---------------------------------------------------------------------------------------------------
 
     def _send(self, worker: _Worker, *messages: ToWorker) -> None:
-        """Queue messages to be sent soon, together with others and with the spending of the run."""
+        """Queue messages, which are soon sent together with the spending of the run."""
         worker.outbox += messages
         if not worker.to_flush:
             worker.to_flush = True
@@ -335,7 +335,7 @@ class RayRunner:
         """Send all queued messages of a worker in one call."""
         messages, worker.outbox, worker.to_flush = worker.outbox, [], False
         if worker.lost is None:
-            # A granted call must know the spending so far.
+            # A granted call must be told the spending so far.
             spending = SpendingReport(self._budget.spent, worker.reports, self._budget.exceeded())
             worker.actor.tell.remote([spending, *messages])
 
@@ -365,7 +365,7 @@ class RayRunner:
                 worker.closed.set()
 
     def _fail(self, worker: _Worker, event: NodeFailed) -> None:
-        """Note a worker that cannot continue: before its first trial, or because of an error outside of trials."""
+        """Note a worker that cannot continue, at its start or after an error outside of trials."""
         if not worker.opened.done():
             worker.opened.set_result(event.reason)
             worker.closed.set()
@@ -379,7 +379,7 @@ class RayRunner:
                     assigned.result.set_exception(InfraError(f"{worker.node}: {event.reason}"))
 
     def _count(self, worker: _Worker, event: UsageSpent) -> None:
-        """Count the spending of a trial, even if it was cancelled meanwhile."""
+        """Count the spending of a trial, even if the trial has been cancelled."""
         worker.reports += 1
         assigned = worker.jobs.get(event.job) or worker.cancelled.get(event.job)
         if assigned is None:
@@ -392,12 +392,12 @@ class RayRunner:
             self._send_all()  # all workers learn of it at once
 
     async def _grant(self, worker: _Worker, request: int, held: _Held) -> None:
-        """Wait for a slot of a provider, and tell the worker that it has one."""
+        """Wait for a provider's slot, and tell the worker when it is granted."""
         held.limit = await held.slots.take(Clock(inf))
         self._send(worker, BudgetGrant(request))
 
     def _take_back(self, worker: _Worker, event: GivenBack) -> None:
-        """Free a slot that a worker holds, or cancel its wait for one."""
+        """Free a slot of a worker, or cancel its wait for one."""
         held = worker.slots.pop(event.request, None)
         if held is None:
             return
@@ -421,9 +421,9 @@ _OF_ONE_MACHINE_PREFIXES = (
 
 @contextmanager
 def make_order(resolved: ResolvedPlan, options: RunOptions, sandbox: str | None) -> Iterator[Order]:
-    """Yield the order for the workers. Raise PlanError for a plan that only this process can run.
+    """Yield the order for the workers. Raise PlanError if only this process can run the plan.
 
-    `sandbox` is the one that was chosen here; all nodes use the same.
+    `sandbox` is the name of the sandbox chosen here, which all nodes use.
     """
     source, here = _portable_source(resolved), Path.cwd()
     with _marked(options) as marker:
@@ -452,7 +452,7 @@ def make_order(resolved: ResolvedPlan, options: RunOptions, sandbox: str | None)
 
 @contextmanager
 def _marked(options: RunOptions) -> Iterator[str | None]:
-    """Leave a marker file among the recordings, which shows a node whether it sees the same folder."""
+    """Write a marker file beside the recordings, so that nodes can tell if they share them."""
     if options.replay == "off":
         yield None
         return
@@ -469,7 +469,7 @@ def _marked(options: RunOptions) -> Iterator[str | None]:
 
 
 def _portable_source(resolved: ResolvedPlan) -> str:
-    """Return the import name of the plan's registry. Raise PlanError for parts that only this process can build."""
+    """Return the import name of the plan's registry. Raise PlanError for non-portable parts."""
     plan = resolved.plan
     specs: tuple[SubjectSpec | ScorerSpec, ...] = (*plan.subjects, *plan.every_scorer)
     problems = [
@@ -493,7 +493,7 @@ def _portable_source(resolved: ResolvedPlan) -> str:
 async def open_ray(
     resolved: ResolvedPlan, options: RunOptions, sandbox: Callable[[], Sandbox], control: RunControl, budget: Budget
 ) -> AsyncIterator[RayRunner]:
-    """Connect to the cluster of the options, and yield the runner of trials on its nodes."""
+    """Connect to the cluster, and yield a runner of trials on its nodes."""
     with make_order(resolved, options, control.sandbox) as order:
         async with connected(options.ray_address):
             local = TrialRunner(resolved, options, sandbox, {}, control)

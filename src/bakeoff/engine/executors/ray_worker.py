@@ -1,7 +1,7 @@
-"""The worker of a run on one Ray node: it runs many trials at once, and keeps nothing that the driver needs.
+"""The worker on one Ray node. It runs many trials at once, and keeps no state of the run.
 
-Ray calls the methods of `Worker` in threads. The trials run on an event loop in a thread of its own, so that the worker
-still answers while a subject blocks the loop.
+Ray calls the methods of `Worker` in threads. Trials run on an event loop in another thread, so that
+the worker still answers if a subject blocks the loop.
 """
 
 import asyncio
@@ -48,21 +48,21 @@ _REMOVAL_SECONDS = 10.0  # for the folders of trials, at the end
 class Order:
     """Everything that a worker needs to run trials of a plan, except the plan itself.
 
-    An order contains secrets, so it travels as the argument of a call, from memory to memory. Ray itself puts arguments
-    of more than 100 kB into its object store, which may spill to a disk.
+    An order contains secrets, so it is passed as a call argument, which stays in memory. Ray puts
+    arguments over 100 kB, such as plans, into its object store, which may spill to disk.
     """
 
     version: str
-    source: str  # of the registry
+    source: str  # the import name of the registry
     folder: str  # the current folder of the driver
     options: RunOptions
     environment: Mapping[str, str] = field(repr=False)
-    marker: str | None  # a file among the recordings
+    marker: str | None  # a marker file beside the recordings
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A message to run a trial. `job` is unique, even if the trial was started before on a worker that was lost."""
+    """A message to run a trial. `job` is new even for a trial that another worker has lost."""
 
     job: int
     trial: int
@@ -79,18 +79,18 @@ class Cancel:
 
 @dataclass(frozen=True, slots=True)
 class BudgetGrant:
-    """A provider's slot, which the worker has to give back."""
+    """A message that grants a slot of a provider, which the worker must give back."""
 
     request: int
 
 
 @dataclass(frozen=True, slots=True)
 class SpendingReport:
-    """The spending of the run on all nodes."""
+    """A message with the spending of the run on all nodes."""
 
     spent: Usage
-    counted: int  # how many reports of this worker are in it
-    reached: str | None  # a sentence about the limit that has been reached
+    counted: int  # how many reports of this worker are included
+    reached: str | None  # a sentence about the limit that was reached, if any
 
 
 # --- from a worker to the driver ------------------------------------------------------------------------------------
@@ -98,22 +98,22 @@ class SpendingReport:
 
 @dataclass(frozen=True, slots=True)
 class NodeFailed:
-    """The worker cannot run trials, or had an error outside of trials."""
+    """A message that the worker cannot run trials, or had an error outside of trials."""
 
     reason: str
-    ended: bool = False  # it runs nothing any more
+    ended: bool = False  # the worker has stopped completely
 
 
 @dataclass(frozen=True, slots=True)
 class NodeClosed:
-    """The worker has closed its resources. `left_behind` are folders that could not be removed, and why."""
+    """A message that resources are closed. `left_behind` lists folders that remain, and why."""
 
     left_behind: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class TrialEnded:
-    """A trial is finished. Its record holds no secrets."""
+    """A message that a trial has finished. Its record holds no secrets."""
 
     job: int
     record: Record
@@ -121,7 +121,7 @@ class TrialEnded:
 
 @dataclass(frozen=True, slots=True)
 class UsageSpent:
-    """Usage that a job has just reported."""
+    """A message with usage that a job has just reported."""
 
     job: int
     usage: Usage
@@ -129,7 +129,7 @@ class UsageSpent:
 
 @dataclass(frozen=True, slots=True)
 class TrialsWanted:
-    """A request for a slot of a provider. All workers together get at most `most` of them at a time."""
+    """A request for a provider's slot. All workers together get at most `most` at a time."""
 
     request: int
     provider: str
@@ -138,7 +138,7 @@ class TrialsWanted:
 
 @dataclass(frozen=True, slots=True)
 class GivenBack:
-    """A slot that is no longer held, or no longer wanted."""
+    """A message that a slot is free, or that its request is withdrawn."""
 
     request: int
     outcome: Outcome
@@ -146,7 +146,7 @@ class GivenBack:
 
 @dataclass(frozen=True, slots=True)
 class WaitNotice:
-    """The beginning or the end of a trial's wait."""
+    """A message about the beginning or end of a trial's wait."""
 
     trial: int
     delay: Delay | None
@@ -161,7 +161,7 @@ Tell = Callable[[ToDriver], None]
 
 
 class Worker:
-    """The worker's actor. The driver calls `open` once, then `poll` repeatedly, and `tell` in between."""
+    """The worker's actor. The driver calls `open`, then `poll` repeatedly and `tell` as needed."""
 
     def __init__(self) -> None:
         self._events: SimpleQueue[ToDriver] = SimpleQueue()
@@ -171,7 +171,7 @@ class Worker:
         self._opened = False
 
     def open(self, order: Order, plan: bytes) -> None:
-        """Start opening the resources of a plan, given as JSON. The outcome is the message `opened` or `NodeFailed`."""
+        """Start to open the resources of a plan. `poll` will return `opened` or `NodeFailed`."""
         trials = _WorkerTrials(order, plan, self._messages, self._tell)
         threading.Thread(target=self._run, args=(trials,), name="bakeoff-trials", daemon=True).start()
 
@@ -194,7 +194,7 @@ class Worker:
         self._events.put(event)
 
     def poll(self) -> list[ToDriver]:
-        """Wait for messages to the driver, and return them."""
+        """Wait for messages to the driver and return them."""
         with suppress(Empty):
             found = [self._events.get(timeout=POLL_SECONDS)]
             while True:
@@ -217,7 +217,7 @@ class Worker:
 
 
 class _WorkerTrials:
-    """Runs trials on one event loop, as the driver directs."""
+    """Runs trials on one event loop, as directed by the driver."""
 
     def __init__(self, order: Order, plan: bytes, messages: "asyncio.Queue[ToWorker]", tell: Tell) -> None:
         self._order = order
@@ -226,7 +226,7 @@ class _WorkerTrials:
         self._tell = tell
         self._redactor = Redactor({**order.options.secrets})
         self._running: dict[int, asyncio.Task[None]] = {}
-        self._cancelled: set[int] = set()  # jobs that may have been cancelled before they came
+        self._cancelled: set[int] = set()  # jobs that may have been cancelled before they arrived
         self._slots = _SharedSlots(tell)
 
     def redact(self, text: str) -> str:
@@ -249,7 +249,7 @@ class _WorkerTrials:
             opening = open_local(resolved, options, sandbox_of(options, plan), control, budget)
             runner = await stack.enter_async_context(opening)
             failed = runner.resources.failed if isinstance(runner.resources, OpenResources) else {}
-            if failed:  # its trials would fail at once, and so it would be given ever more of them
+            if failed:  # otherwise it would soon get and fail all trials
                 raise InfraError("; ".join(failed.values()))
             self._tell("opened")
             try:
@@ -298,13 +298,13 @@ class _WorkerTrials:
 
 
 def _apply_driver_settings(order: Order) -> None:
-    """Adopt the driver's variables and current folder in this process. Refuse another version of Bakeoff."""
+    """Adopt the driver's variables and current folder. Refuse another version of Bakeoff."""
     if order.version != __version__:
         raise UsageError(
             f"it has Bakeoff {__version__}, and the run was started by {order.version}: install that there"
         )
     os.environ.update(order.environment)
-    with suppress(OSError):  # a machine without that folder stays where Ray put it
+    with suppress(OSError):  # without that folder, stay where Ray started us
         os.chdir(order.folder)
     if order.marker is not None and not Path(order.marker).is_file():
         folder = Path(order.marker).parent
@@ -319,10 +319,10 @@ def _apply_driver_settings(order: Order) -> None:
 
 
 def resolve(plan: Plan, options: RunOptions, source: str) -> ResolvedPlan:
-    """Build everything that a plan names, in a process that has only the plan.
+    """Build everything in a plan, in a process that has only the plan.
 
-    `source` names the function that makes the registry, as set by `Registry.built_by`. Raises `UsageError` if this node
-    lacks something that the plan names.
+    `source` names the function that makes the registry, as set by `Registry.built_by`. If this node
+    lacks something that the plan needs, raise `UsageError`.
     """
     make = import_target(source, "the plan's registry")
     registry: Registry = make(plan, options)
@@ -352,7 +352,7 @@ class _Control(RunControl):
 
 
 class NodeBudget(Budget):
-    """The budget of the run as one node knows it: the driver's last report, and this node's spending since then."""
+    """The budget as seen by one node: the driver's last report plus later spending here."""
 
     def __init__(self, options: RunOptions) -> None:
         super().__init__(replace(options, max_seconds=None))  # the driver has the clock
@@ -360,16 +360,16 @@ class NodeBudget(Budget):
         self._uncounted: list[Usage] = []
 
     def add(self, usage: Usage) -> None:
-        """Count spending on this node, and keep it until the driver has counted it too."""
+        """Count spending on this node until the driver's reports include it."""
         super().add(usage)
         self._uncounted.append(usage)
 
     def exceeded(self) -> str | None:
-        """Return the limit that the driver reports as reached, or else the one that this node has reached by itself."""
+        """Return the limit that was reached, in the driver's report or on this node, or None."""
         return self._known.reached or super().exceeded()
 
     def update(self, now: SpendingReport) -> None:
-        """Adopt the driver's report on the spending of all nodes. Ignore reports that a newer one has overtaken."""
+        """Use the driver's latest report on the spending of all nodes. Ignore outdated reports."""
         if now.counted < self._known.counted:
             return
         del self._uncounted[: now.counted - self._known.counted]
@@ -378,7 +378,7 @@ class NodeBudget(Budget):
 
 
 class _SharedSlots:
-    """Slots of providers that the driver grants."""
+    """Slots of providers, as granted by the driver."""
 
     def __init__(self, tell: Tell) -> None:
         self.tell = tell
@@ -386,7 +386,7 @@ class _SharedSlots:
         self.asked: dict[int, asyncio.Future[None]] = {}
 
     def of(self, provider: str, most: int) -> CallSlots:
-        """Return the slots of one provider. All workers together get at most `most` of them at a time."""
+        """Return the slots of one provider, at most `most` at a time for all workers together."""
         return _RemoteSlots(self, provider, most)
 
     def granted(self, number: int) -> None:
@@ -396,7 +396,7 @@ class _SharedSlots:
 
 
 class _RemoteSlots(CallSlots):
-    """The slots of one provider. The number that the driver gave a slot takes the place of its limit."""
+    """The slots of one provider. `take` returns the driver's number in place of the limit."""
 
     def __init__(self, shared: _SharedSlots, provider: str, most: int) -> None:
         super().__init__(most)
@@ -407,7 +407,7 @@ class _RemoteSlots(CallSlots):
         granted = shared.asked[number] = asyncio.get_running_loop().create_future()
         shared.tell(TrialsWanted(number, self._provider, self._most))
         try:
-            with clock.paused():  # the way to the driver and back is not the subject's
+            with clock.paused():  # waiting for the driver is not the subject's fault
                 await granted
         except asyncio.CancelledError:
             shared.tell(GivenBack(number, "failed"))
@@ -418,6 +418,6 @@ class _RemoteSlots(CallSlots):
         return float(number)
 
     def give_back(self, limit: float, outcome: Outcome) -> None:
-        """Give back the slot with this number: the driver knows its limit."""
+        """Give back the slot with this number. The driver knows its limit."""
         self.in_flight -= 1
         self._shared.tell(GivenBack(int(limit), outcome))

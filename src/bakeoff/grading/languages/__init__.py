@@ -1,4 +1,4 @@
-"""Read tests in Go, Rust, Java and C++. `reader` reads tests of any of them; a module for each describes its syntax."""
+"""Read tests in Go, Rust, Java and C++. Each language has a module; `reader` is for all."""
 
 from collections.abc import Mapping
 from importlib import import_module
@@ -10,7 +10,7 @@ _BY_SUFFIX = {".go": "go", ".rs": "rust", ".java": "java", ".cpp": "cpp"}
 
 
 def read_compiled(files: Mapping[str, str]) -> list[tuple[str, TestSource]]:
-    """Return the tests of a suite in a compiled language, each with the file that contains its values."""
+    """Return the tests of a suite in a compiled language, each with the file of its values."""
     from bakeoff.grading.languages.reader import SuiteReader
 
     found = list[tuple[str, TestSource]]()

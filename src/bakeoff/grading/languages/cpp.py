@@ -18,7 +18,7 @@ _OPPOSITES = both_ways(
         "CHECK_THROWS": "CHECK_NOTHROW",
     }
 )
-_UNUSUAL = "std::bad_alloc"  # no exception of an answer derives from it
+_UNUSUAL = "std::bad_alloc"  # answers do not raise it
 _TITLE = re.compile(r'"((?:\\.|[^"\\])*)"')
 
 

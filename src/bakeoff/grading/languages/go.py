@@ -1,4 +1,4 @@
-"""Describe tests in Go: functions `Test…` whose conditions call `t.Error` or `t.Fatal`, and tables of cases."""
+"""Describe tests in Go: functions `Test…` that call `t.Error` or `t.Fatal`, and tables."""
 
 import re
 from collections import Counter
@@ -35,7 +35,7 @@ def _definitions(root: Node) -> Iterator[tuple[bool, Definition]]:
 
 
 def _conditions(node: Node) -> Iterator[Node]:
-    """Yield the conditions under which a test fails: of an `if`, or of a `case` in a `switch` without a value."""
+    """Yield the conditions of `if` or `case` under which a test fails."""
     for each in walk(node):
         if each.type == "if_statement":
             condition, then = each.child_by_field_name("condition"), each.child_by_field_name("consequence")
@@ -56,7 +56,7 @@ def _assertions(node: Node) -> Iterator[Assertion]:
 
 
 def _alternatives(condition: Node) -> Iterator[Node]:
-    """Yield the parts of `a || b`, each of which fails the test."""
+    """Yield the parts of `a || b`. Each of them alone fails the test."""
     if condition.type == "parenthesized_expression":
         yield from _alternatives(condition.named_children[0])
     elif condition.type == "binary_expression" and text_of(condition.children[1]) == "||":
@@ -84,7 +84,7 @@ def _compared(part: Node) -> Iterator[Assertion]:
 
 
 def _expand(reader: SuiteReader, file: str, test: Definition) -> Iterator[tuple[str, TestSource]]:
-    """Yield a test for each row of a table that a test loops over; one for all rows if they are not subtests."""
+    """Yield a test for each row of a table or, without subtests, one test for all rows."""
     loops = [each for each in walk(test.node) if each.type == "range_clause"]
     for loop in loops:
         left, right = loop.child_by_field_name("left"), loop.child_by_field_name("right")
@@ -110,7 +110,7 @@ def _expand(reader: SuiteReader, file: str, test: Definition) -> Iterator[tuple[
 
 
 def _tables(reader: SuiteReader, file: str, within: Node, table: Node) -> Iterator[tuple[str, Node]]:
-    """Yield the literal of a table with its file: in place, in a variable of the test, or in one of any test file."""
+    """Yield the literal of a table and its file. The table may be a variable of any test file."""
     if table.type == "composite_literal":
         yield file, table
     local = reader.resolved((table,), within)[0]
@@ -125,13 +125,13 @@ def _tables(reader: SuiteReader, file: str, within: Node, table: Node) -> Iterat
 
 
 def _rows(table: Node) -> Iterator[Node]:
-    """Yield the rows of a table; of a map, the keys with them."""
+    """Yield the rows of a table. The rows of a map include the keys."""
     body = table.child_by_field_name("body")
     yield from (each for each in body.named_children if each.type != "comment") if body is not None else ()
 
 
 def _fields(row: Node) -> dict[str, Node]:
-    """Return the values of a row by field: by the names of the struct's fields if the row does not name them."""
+    """Return the values of a row by field, as named by the row itself or by its struct."""
     body = next((each for each in walk(row) if each.type == "literal_value"), row)
     named = {
         text_of(each.child_by_field_name("key")): value
@@ -150,7 +150,7 @@ def _fields(row: Node) -> dict[str, Node]:
 
 
 def _struct_of(kind: Node | None, root: Node) -> list[Node]:
-    """Return the names of the fields of a struct, whose definition is in a type or under its name in the file."""
+    """Return the field names of a struct, defined in place or by a named type of the file."""
     if kind is None:
         return []
     declared = [each for each in walk(kind) if each.type == "field_declaration"]
@@ -168,7 +168,7 @@ def _struct_of(kind: Node | None, root: Node) -> list[Node]:
 
 
 def _expected_fields(reader: SuiteReader, loop: Node, row: str) -> Iterator[str]:
-    """Yield the fields of the row that a test compares something with; the most certain ones come last."""
+    """Yield the fields of a row that a test compares with, the most certain ones last."""
     operands = [each for found in (*_assertions(loop), *reader.by_helpers(loop)) for each in found.operands if each]
     compared = [text_of(reader.resolved(each, loop)[0]) for each in operands]
     conditions = [text_of(each) for each in _conditions(loop)]
@@ -192,7 +192,7 @@ def _row_values(reader: SuiteReader, row: Node, fields: list[str], table: str) -
 
 
 def _title(loop: Node, names: list[str]) -> str | None:
-    """Return the field that names the subtest of a row; empty if it is unknown; None if there are no subtests."""
+    """Return the field with the name of a row's subtest: empty if unknown, None if not used."""
     found = re.search(r"\.Run\(\s*([\w.]+)\s*,", text_of(loop))
     if found is None:
         return "" if ".Run(" in text_of(loop) else None

@@ -33,7 +33,7 @@ _EXPECTING = re.compile(
 _PARTS = re.compile(r"contains|containsEntry|startsWith|endsWith|\w+Containing")
 _COMPARING = re.compile(r"assert(?:Array|Iterable|Lines)?(?:Equals|Same|Match)")
 _THROWING = ("assertThatExceptionOfType", "assertThrows", "assertThrowsExactly")
-_UNUSUAL = "java.util.zip.DataFormatException.class"  # no exception of an answer derives from it
+_UNUSUAL = "java.util.zip.DataFormatException.class"  # answers do not raise it
 
 
 def _definitions(root: Node) -> Iterator[tuple[bool, Definition]]:
@@ -75,7 +75,7 @@ def _assertions(node: Node) -> Iterator[Assertion]:
 
 
 def _asserted(call: Node) -> Node | None:
-    """Return the argument of the `assertThat…` at the beginning of a chain of calls."""
+    """Return the argument of the `assertThat…` that begins a chain of calls."""
     inner = call.child_by_field_name("object")
     while inner is not None and inner.type == "method_invocation":
         given = inner.child_by_field_name("arguments")

@@ -1,8 +1,8 @@
-"""Read the tests of compiled languages: what their assertions expect, and how to turn assertions into their opposites.
+"""Read the tests of compiled languages: expected values, and opposites of assertions.
 
-A `Language` describes how tests, assertions and literals look. A literal that an assertion compares with, in place or
-in a variable of the test, is an expected value; the other operands come from the answer. A helper may compare its
-parameter: then the arguments of its calls are expected values.
+A `Language` describes the syntax of tests, assertions and literals. A literal in an assertion, or
+in a variable that it uses, is an expected value; other operands come from the answer. If a helper
+compares its parameter, the arguments of its calls are expected values.
 """
 
 import re
@@ -48,7 +48,7 @@ class Assertion(NamedTuple):
 
 
 class Definition(NamedTuple):
-    """A function: a test, or a helper of tests."""
+    """A function: a test, or a helper that tests call."""
 
     name: str
     node: Node
@@ -102,7 +102,7 @@ def called(operand: Operand) -> str:
 
 @dataclass
 class SuiteReader:
-    """Read the test files of one suite."""
+    """Reads the test files of one suite."""
 
     language: Language
     files: Mapping[str, str]
@@ -116,7 +116,7 @@ class SuiteReader:
         self.helpers = {each.name: at for test, each in found if not test and (at := self._expected_parameters(each))}
 
     def read(self) -> Iterator[tuple[str, TestSource]]:
-        """Yield the tests of all files, each with the file that contains its values."""
+        """Yield the tests of all files, each with the file of its values."""
         for name, root in self.roots.items():
             for is_test, test in self.language.definitions(root):
                 if is_test:
@@ -142,7 +142,7 @@ class SuiteReader:
             yield from self.values_of(operand, role, assertion.comparison if pure else "made")
 
     def values_of(self, operand: Operand, role: str, comparison: Comparison = "equal") -> Iterator[Value]:
-        """Yield the literal values of an operand: the whole of it, then the literals inside."""
+        """Yield the literals of an operand: first the whole operand, then the parts."""
         inner = [node for each in operand for node in self._literals(each)]
         text = span(operand)
         if len(inner) == 1 and text_of(inner[0]) == text:
@@ -157,7 +157,7 @@ class SuiteReader:
     def _literal(self, node: Node, role: str, comparison: Comparison) -> Value:
         text, kind, subject = text_of(node), self.language.literals[node.type], role.partition(" ")[0]
         if kind == "number" and (found := _NUMBER.match(text)) is not None and text[:2] not in ("0x", "0b", "0o"):
-            role, text = f"{role} {text[found.end() :]}".rstrip(), found[0]  # without the suffix of its type
+            role, text = f"{role} {text[found.end() :]}".rstrip(), found[0]  # without the type suffix
         at = node.start_byte, node.start_byte + len(to_bytes(text))
         return Value(*at, text, kind, role, EXPECTED, comparison, subject=subject)
 
@@ -172,7 +172,7 @@ class SuiteReader:
                 yield from self._literals(child)
 
     def is_written_out(self, operand: Operand, *, made: bool = False) -> bool:
-        """Return True if an operand has no variables, and only calls that build a value; `made` allows the answer's."""
+        """Return True if an operand has no variables. `made` also allows types of the answer."""
         if not operand:
             return False
         blank = _QUOTED.sub('""', span(operand))
@@ -182,7 +182,7 @@ class SuiteReader:
         return not free and all(any(each.fullmatch(name) for each in fits) for name in calls)
 
     def resolved(self, operand: Operand, within: Node) -> Operand:
-        """Return the value of an operand that is a variable of a test; any other operand unchanged."""
+        """Return the operand, replaced by its value if it is a variable of the test."""
         seen = set[str]()
         while operand and (name := span(operand).lstrip("&*")).isidentifier() and name not in seen:
             seen.add(name)
@@ -217,7 +217,7 @@ class SuiteReader:
 
 
 def negated(condition: Operand) -> SyntaxEdit:
-    """Return the edit that negates a condition, in the way that a person would write it."""
+    """Return the edit that negates a condition, written as a person would."""
     start, end, text = condition[0].start_byte, condition[-1].end_byte, span(condition)
     is_simple = re.search(r"&&|\|\||[=!<>]=| [<>] ", text) is None
     if text.startswith("!") and is_simple:

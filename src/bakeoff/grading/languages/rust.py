@@ -60,7 +60,7 @@ def _assertions(node: Node) -> Iterator[Assertion]:
 
 
 def _arguments(tokens: Node) -> tuple[Operand, ...]:
-    """Split the words between the brackets of a macro at its commas."""
+    """Split the tokens between the brackets of a macro at the commas."""
     groups: list[list[Node]] = [[]]
     for child in tokens.children[1:-1]:
         if child.type == ",":

@@ -1,4 +1,4 @@
-"""Find properties that make tools hard to choose, call or offer, without a model. See docs/reference/mcp-lint.md."""
+"""Find flaws of tools without a model. See docs/reference/mcp-lint.md."""
 
 import tomllib
 from pathlib import Path
@@ -12,7 +12,7 @@ LEVELS: tuple[Level, ...] = ("error", "warning", "note")
 
 
 class LintRule(FrozenModel):
-    """One kind of problem."""
+    """One kind of problem that lint can find."""
 
     id: str
     level: Level
@@ -22,7 +22,7 @@ class LintRule(FrozenModel):
 
 
 class LintFinding(FrozenModel):
-    """One place where a rule is broken. Names and texts of servers are untrusted data."""
+    """One place that breaks a rule. Names and texts of servers are untrusted data."""
 
     rule: str
     server: str
@@ -32,7 +32,7 @@ class LintFinding(FrozenModel):
 
     @classmethod
     def of(cls, tool: ServerTool, rule: str, what: str, parameter: str = "") -> Self:
-        """Return a finding about one tool."""
+        """Make a finding about one tool."""
         return cls(rule=rule, server=tool.server, tool=tool.name, parameter=parameter, what=what)
 
     @property

@@ -1,4 +1,4 @@
-"""Lint the tools of servers: names, descriptions, schemas, hostile texts, and the tokens that they use."""
+"""Lint tools of servers: names, descriptions, schemas, hostile texts and token costs."""
 
 import asyncio
 import json
@@ -24,19 +24,19 @@ from bakeoff.mcp.schemas import Schema, SchemaPart, allows, parts_of, pointed_at
 from bakeoff.mcp.servers import with_unique_names
 from bakeoff.models.estimate import CHARS_PER_TOKEN
 
-_MAX_DESCRIPTION_LENGTH = 1024  # of a function, at OpenAI
+_MAX_DESCRIPTION_LENGTH = 1024  # OpenAI's limit for a function
 _SHORTEST_DESCRIPTION = 20
 _ALIKE, _NEARLY_EQUAL = 0.85, 0.95
-_MAX_COMPARED = 400  # tools; each is compared with each
+_MAX_COMPARED = 400  # tools that are compared in pairs
 _MAX_PAIRS = 50
-_COMPARED = 600  # characters of a description
+_COMPARED = 600  # characters that are compared of a description
 
 PROVIDERS = tomllib.loads(Path(__file__).with_name("providers.toml").read_text("utf-8"))
 """The limits of each provider on tools, and the text that it adds to a request."""
 
 
 def naming_findings(tools: Sequence[ServerTool]) -> Iterator[LintFinding]:
-    """Find names that providers refuse or that clash, poor descriptions, and tools that are too alike."""
+    """Find invalid or clashing names, poor descriptions, and tools that are too similar."""
     first: dict[str, ServerTool] = {}
     for tool in tools:
         refusing = [who for who, names in PROVIDERS["names"].items() if not re.fullmatch(names, tool.name)]
@@ -66,7 +66,7 @@ def naming_findings(tools: Sequence[ServerTool]) -> Iterator[LintFinding]:
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """The texts of a tool that are compared with those of others."""
+    """The texts of a tool that are compared with other tools."""
 
     tool: ServerTool
     name: str
@@ -98,7 +98,7 @@ def _likeness(one: _Text, other: _Text) -> LintFinding | None:
 
 
 def _share(one: str, other: str) -> float:
-    """Return how similar two texts are. Quick upper bounds are computed first, because most pairs differ."""
+    """Return the similarity of two texts. Quick upper bounds first exclude most pairs."""
     matcher = SequenceMatcher(None, one, other, autojunk=False)
     if matcher.real_quick_ratio() < 0.5 or matcher.quick_ratio() < _ALIKE:
         return min(matcher.quick_ratio(), 0.5)
@@ -111,11 +111,11 @@ def _words(text: str) -> set[str]:
 
 _EXPENSIVE_TOOL = 1_000
 _EXPENSIVE_LIST = 20_000
-_MAX_TOOLS = 128  # in one request, at OpenAI
+_MAX_TOOLS = 128  # OpenAI's limit for one request
 
 
 class ToolListCost(FrozenModel):
-    """The estimated tokens of one server's tools at one provider."""
+    """The estimated tokens of one server's tools for one provider."""
 
     server: str
     provider: str
@@ -124,7 +124,7 @@ class ToolListCost(FrozenModel):
 
 
 def costs_of(tools: Sequence[ServerTool]) -> tuple[ToolListCost, ...]:
-    """Return the tokens of each server's tools at each provider."""
+    """Return the tokens of each server's tools for each provider."""
     servers = dict.fromkeys(tool.server for tool in tools)
     return tuple(
         ToolListCost(server=server, provider=provider, tools=len(own), tokens=tokens(own, provider))
@@ -135,7 +135,7 @@ def costs_of(tools: Sequence[ServerTool]) -> tuple[ToolListCost, ...]:
 
 
 def tokens(tools: Sequence[ServerTool], provider: str) -> int:
-    """Estimate the tokens of tools in the provider's format, at four characters per token."""
+    """Estimate the tokens of tools in the format of a provider, at four characters per token."""
     if provider == "json mode":
         text = len(system_prompt(tools, sequences=False)) if tools else 0
     else:
@@ -144,7 +144,7 @@ def tokens(tools: Sequence[ServerTool], provider: str) -> int:
 
 
 def cost_findings(tools: Sequence[ServerTool]) -> Iterator[LintFinding]:
-    """Find tools and lists that use many tokens, and more tools than a request may have."""
+    """Find tools and lists with many tokens, and more tools than one request allows."""
     for tool in tools:
         count = tokens([tool], "OpenAI")
         if count > _EXPENSIVE_TOOL:
@@ -180,7 +180,7 @@ _PROPERTY = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 
 
 def schema_findings(tool: ServerTool) -> Iterator[LintFinding]:
-    """Find parts of a schema that providers refuse or drop, and parameters that are hard to fill in."""
+    """Find schema parts that providers refuse or drop, and parameters that are hard to fill in."""
     parts = list(parts_of(tool))
     choices = [keyword for keyword in _AT_TOP if keyword in tool.input_schema]
     if choices:
@@ -199,7 +199,7 @@ def schema_findings(tool: ServerTool) -> Iterator[LintFinding]:
 
 
 def dropped_findings(tools: Sequence[ServerTool]) -> Iterator[LintFinding]:
-    """Yield one finding for each server about dropped keywords: libraries write them into all schemas."""
+    """Yield one finding per server about dropped keywords, which libraries add everywhere."""
     for server in dict.fromkeys(tool.server for tool in tools):
         own = [tool for tool in tools if tool.server == server]
         for keyword in _DROPPED:
@@ -227,7 +227,7 @@ def _part(tool: ServerTool, part: SchemaPart) -> Iterator[LintFinding]:
     if "array" in types_of(schema) and "items" not in schema and "prefixItems" not in schema:
         yield LintFinding.of(tool, "array-items-missing", "it is a list without `items`", part.place)
     properties, required = schema.get("properties", {}), schema.get("required", [])
-    whole = "properties" in schema or "object" in types_of(schema)  # a branch of a union describes the schema around it
+    whole = "properties" in schema or "object" in types_of(schema)  # a union branch may describe the schema around it
     if whole and isinstance(properties, dict) and isinstance(required, list):
         missing = [str(name) for name in required if str(name) not in properties]
         if missing:
@@ -247,8 +247,8 @@ def _refers(value: JsonValue | Schema) -> bool:
 
 
 def _dangling(tool: ServerTool, parts: list[SchemaPart]) -> Iterator[LintFinding]:
-    """Find references inside the schema that have no target. External references are never followed."""
-    if any("$id" in part.schema for part in parts if part.place):  # a separate document: `#` means that one
+    """Find references without a target in the schema. External references are not followed."""
+    if any("$id" in part.schema for part in parts if part.place):  # `#` then refers to a separate document
         return
     for part in parts:
         reference = part.schema.get("$ref")
@@ -259,7 +259,7 @@ def _dangling(tool: ServerTool, parts: list[SchemaPart]) -> Iterator[LintFinding
 
 
 def _keywords(tool: ServerTool, parts: list[SchemaPart]) -> Iterator[LintFinding]:
-    """Yield one finding for each kind, with all keywords of the tool: one for each place would hide the others."""
+    """Yield one finding per kind of problem, with all keywords of the tool that have it."""
     used = {keyword for part in parts for keyword in part.schema}
     if references := sorted(used & set(_REFERENCES)):
         yield LintFinding.of(tool, "schema-reference", f"its schema uses {_quoted(references)}")
@@ -270,7 +270,7 @@ def _keywords(tool: ServerTool, parts: list[SchemaPart]) -> Iterator[LintFinding
 
 
 def _refused_values(schema: Schema) -> Iterator[str]:
-    """Yield values that Google refuses, although it accepts their keywords."""
+    """Yield values that Google refuses, although it accepts the keywords."""
     if isinstance(schema.get("type"), list):
         yield "a list of types"
     text = schema.get("format")
@@ -286,7 +286,7 @@ def _quoted(names: list[str]) -> str:
 
 
 class LintReport(FrozenModel):
-    """All findings, the most serious first, and the cost of the tools."""
+    """All findings, the most serious first, and the token cost of the tools."""
 
     servers: tuple[str, ...]
     tools: int
@@ -298,7 +298,7 @@ class LintReport(FrozenModel):
         return Counter(finding.level for finding in self.findings)[level]
 
     def fails(self, on: str) -> bool:
-        """Return True if a finding is at least as serious as `on`, which is error, warning or never."""
+        """Return True if a finding is at least as serious as `on`: error, warning or never."""
         levels = {"error": LEVELS[:1], "warning": LEVELS[:2]}.get(on, ())
         return any(finding.level in levels for finding in self.findings)
 
@@ -311,7 +311,7 @@ def lint_tools(
 ) -> LintReport:
     """Lint all servers together, because models see their tools together.
 
-    `unusable` has the reasons why servers have no tools here, `remarks` the problems of servers that work.
+    `unusable` maps servers without tools to reasons, `remarks` working servers to problems.
     """
     found = [LintFinding(rule="server-unusable", server=name, what=why) for name, why in (unusable or {}).items()]
     empty = set(servers) - {tool.server for tool in tools} - set(unusable or {})
@@ -325,7 +325,7 @@ def lint_tools(
         servers_of.setdefault(tool.name, set()).add(tool.server)
     for tool in tools:
         found += schema_findings(tool)
-        # Plain words such as `search` say nothing about another server.
+        # Single words such as `search` do not point to another server.
         elsewhere = [name for name, own in servers_of.items() if tool.server not in own and not name.isalnum()]
         found += hostile_findings(tool, sorted(elsewhere))
     found += dropped_findings(tools)
@@ -337,7 +337,7 @@ def lint_tools(
 
 
 async def lint_servers(specs: Sequence[ServerSpec]) -> LintReport:
-    """Lint the tools of servers. A server that does not start becomes a finding."""
+    """Lint the tools of servers. A server that does not start is reported as a finding."""
     specs = with_unique_names(specs)
     unusable: dict[str, str] = {}
     remarks: dict[str, str] = {}
@@ -357,7 +357,7 @@ async def lint_servers(specs: Sequence[ServerSpec]) -> LintReport:
 
 @dataclass(frozen=True, slots=True)
 class LintResult:
-    """A report, with the configuration that names the servers and the line of each server."""
+    """A report with the configuration of the servers, and each server's line in it."""
 
     report: LintReport
     file: Path | None = None

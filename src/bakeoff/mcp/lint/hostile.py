@@ -1,8 +1,8 @@
-"""Find texts of a server that are aimed at the model instead of describing a tool.
+"""Find texts of a server that give orders to the model instead of describing a tool.
 
-Many honest descriptions look similar: "Send messages to a channel", "Do not include API keys". So a pattern requires an
-order to the model together with the object of the order. Errors are for texts that no honest description contains.
-Everything that is only suspicious is a warning with its reason.
+Many honest descriptions look similar: "Send messages to a channel", "Do not include API keys". So a
+pattern requires both an order and its object. A text that no honest description contains is an
+error. A text that is only suspicious is a warning with the reason.
 """
 
 import base64
@@ -22,14 +22,14 @@ from bakeoff._kernel.text import quoted
 from bakeoff.mcp import ServerTool
 from bakeoff.mcp.lint import LintFinding
 
-_SEEN = 20_000  # characters of one text
+_SEEN = 20_000  # characters that are searched in one text
 _AROUND = 30
 _JOINERS = "\u200c\u200d\ufe0f"  # parts of scripts and of emoji, between other characters
 
 
 @dataclass(frozen=True, slots=True)
 class _Sign:
-    """One kind of order to the model, and why it is suspicious."""
+    """A kind of order to the model, and why it is suspicious."""
 
     rule: str
     why: str
@@ -37,7 +37,7 @@ class _Sign:
 
 
 def _read_signs() -> tuple[_Sign, ...]:
-    """Read the signs, with the named parts of their patterns filled in."""
+    """Read the signs, and fill in the named parts of their patterns."""
     data = tomllib.loads(Path(__file__).with_name("signs.toml").read_text(encoding="utf-8"))
 
     def filled(pattern: str) -> str:
@@ -51,14 +51,14 @@ def _read_signs() -> tuple[_Sign, ...]:
 
 _SIGNS = _read_signs()
 _LEET = str.maketrans("013457@$", "oieasTas".lower())
-# Letters of other scripts that look like Latin ones, as attackers use them.
+# Letters of other scripts that attackers use because they look like Latin letters.
 _CONFUSABLE = str.maketrans("аАеЕоОрРсСхХуУіІјЈѕЅԁһΑΒΕΖΗΙΚΜΝΟΡΤΥΧοαεικν", "aAeEoOpPcCxXyYiIjJsSdhABEZHIKMNOPTYXoaeikv")
 
 
 def hostile_findings(tool: ServerTool, others: Sequence[str] = ()) -> Iterator[LintFinding]:
-    """Find hostile and suspicious texts: one finding for each text and kind.
+    """Find hostile and suspicious texts. Yield one finding for each text and kind.
 
-    `others` are names of tools that only other servers have.
+    `others` lists the tools that only other servers have.
     """
     schemas = (*_inside(tool.input_schema, ""), *_inside(tool.output_schema or {}, "result"))
     for place, text in (("", tool.title), ("", tool.description), *schemas):
@@ -75,7 +75,7 @@ def hostile_findings(tool: ServerTool, others: Sequence[str] = ()) -> Iterator[L
 
 
 def _orders(plain: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield the orders that a text gives to the model, certain ones first, as rule and sentence."""
+    """Yield the orders to the model in a text, as rule and sentence, certain ones first."""
     for disguise, text in _readings(plain):
         for sign in _SIGNS:
             if found := sign.pattern.search(text):
@@ -87,7 +87,7 @@ def _orders(plain: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _readings(plain: str) -> Iterator[tuple[str, str]]:
-    """Yield a text as it is, and its undisguised form if it has one."""
+    """Yield a text as it is and, if different, without its disguise."""
     yield "", plain
     if " " not in plain and "_" in plain:
         yield "", plain.replace("_", " ")
@@ -110,7 +110,7 @@ def _readings(plain: str) -> Iterator[tuple[str, str]]:
 
 
 def _inside(value: JsonValue, place: str) -> Iterator[tuple[str, str]]:
-    """Yield all texts of a schema, including keys: all of them reach the model."""
+    """Yield all texts of a schema including keys, since all of them reach the model."""
     if isinstance(value, str):
         yield place, value[:_SEEN]
     elif isinstance(value, dict):
@@ -129,10 +129,10 @@ def _parameter(place: str) -> str:
 
 
 def _is_hidden(text: str, at: int) -> bool:
-    """Return True for a character that people cannot see. Joiners inside other scripts and emoji are part of words."""
+    """Return True for invisible characters, except joiners inside words and emoji."""
     char = text[at]
     if char in "\n\r\t" or char.isprintable():
-        return char in "\u3164\u115f\u1160\u2800\u00ad"  # printable, and blank
+        return char in "\u3164\u115f\u1160\u2800\u00ad"  # counted as printable, but blank
     if char in _JOINERS and 0 < at < len(text) - 1:
         return text[at - 1].isascii() or text[at + 1].isascii()
     return unicodedata.category(char) in ("Cc", "Cf", "Co", "Cs", "Cn")

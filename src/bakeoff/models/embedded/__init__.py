@@ -1,4 +1,4 @@
-"""The embedded model: llama.cpp in a process of its own on this machine, with the OpenAI API."""
+"""The embedded model: llama.cpp in its own process on this machine, with the OpenAI API."""
 
 from bakeoff.models.embedded.launch import EmbeddedEndpoint
 from bakeoff.models.embedded.server import EmbeddedServer

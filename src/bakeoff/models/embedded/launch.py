@@ -1,6 +1,6 @@
-"""Let a server and its users find each other: launch settings, state files, and locks between processes.
+"""Let a server and its users find each other: launch settings, state files and locks.
 
-Both sides import this module, so it is light.
+Both sides import this module, so it imports little.
 """
 
 import hashlib
@@ -16,12 +16,12 @@ from pathlib import Path
 from bakeoff._kernel.files import PRIVATE, lock_file, write_atomically
 from bakeoff.errors import UsageError
 
-_FORMAT = 3  # part of the launch id: versions of Bakeoff with different formats do not share a server
+_FORMAT = 3  # part of the id, so that versions with different formats share no server
 
 
 @dataclass(frozen=True, slots=True)
 class ServerLaunch:
-    """The settings of a server. Runs with the same settings share one server."""
+    """The settings of a server. Runs with equal settings share a server."""
 
     weights: str
     model_name: str
@@ -29,12 +29,12 @@ class ServerLaunch:
     context: int  # tokens per slot
     threads: int
     template: str | None  # our chat template, if the one in the weights is unsuitable
-    changed: int  # the modification time of the weights file: a new file needs a new server
+    changed: int  # modification time of the weights; new weights need a new server
     format: int = _FORMAT
 
     @property
     def id(self) -> str:
-        """Return the hash of the settings, which names the files of the server."""
+        """Return a hash of the settings, used to name the server's files."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()[:16]
 
     def to_json(self) -> str:
@@ -43,13 +43,13 @@ class ServerLaunch:
 
     @classmethod
     def from_json(cls, text: str) -> "ServerLaunch":
-        """Return the settings from JSON."""
+        """Read settings from JSON."""
         return cls(**json.loads(text))
 
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedEndpoint:
-    """The address of a running server for any client of the OpenAI API, as the server writes it for its users."""
+    """The address of a running server, for any client of the OpenAI API."""
 
     base_url: str
     api_key: str = field(repr=False)
@@ -64,18 +64,18 @@ class Files:
     def __init__(self, folder: Path, id: str) -> None:
         self.folder = folder
         self.start = folder / f"{id}.start"  # locked while the server is being started
-        self.users = folder / f"{id}.users"  # every user shares its lock; the server ends when it gets it alone
+        self.users = folder / f"{id}.users"  # every user locks it; the server ends when nobody does
         self.alive = folder / f"{id}.alive"  # locked while the server runs
         self.state = folder / f"{id}.json"  # the address and key of the running server
         self.log = folder / f"{id}.log"
-        self.socket = folder / f"{id}.sock"  # of llama.cpp, behind the relay; `.sock` makes it no host name
+        self.socket = folder / f"{id}.sock"  # of llama.cpp, behind the relay; needs the suffix `.sock`
 
     def write_state(self, running: EmbeddedEndpoint) -> None:
         """Write the state of a running server."""
         write_atomically(self.state, json.dumps(asdict(running)).encode())
 
     def read_state(self) -> EmbeddedEndpoint | None:
-        """Return the state of the last server, or None if it ended properly or was never ready."""
+        """Return the state of the last server; None if it ended properly or was never ready."""
         try:
             return EmbeddedEndpoint(**json.loads(self.state.read_bytes()))
         except FileNotFoundError:
@@ -83,7 +83,7 @@ class Files:
 
 
 def runtime_folder() -> Path:
-    """Return a folder that only this user can read. It holds the keys of running servers."""
+    """Return a folder that only this user can read, for the keys of running servers."""
     given = os.environ.get("XDG_RUNTIME_DIR")
     parent = Path(given) if given and Path(given).is_dir() else None
     folder = parent / "bakeoff" if parent else Path(tempfile.gettempdir()) / f"bakeoff-{os.getuid()}"
@@ -96,7 +96,7 @@ def runtime_folder() -> Path:
 
 @contextmanager
 def opened_lock(path: Path) -> Iterator[int]:
-    """Open the file for a lock. Closing it releases the lock, and so does the end of the process."""
+    """Open a lock file. Closing it or ending the process releases the lock."""
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, PRIVATE)
     try:
         yield handle
@@ -106,13 +106,13 @@ def opened_lock(path: Path) -> Iterator[int]:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Wait for the exclusive lock and hold it inside the `with` block."""
+    """Wait for the exclusive lock, and hold it during the block."""
     with opened_lock(path) as handle:
         lock_file(handle, path, wait=True)
         yield
 
 
 def is_held(path: Path) -> bool:
-    """Return True if some process holds the exclusive lock."""
+    """Return True if a process holds the exclusive lock."""
     with opened_lock(path) as handle:
         return not lock_file(handle, path, shared=True)

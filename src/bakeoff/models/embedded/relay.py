@@ -1,11 +1,11 @@
-"""A relay in front of llama.cpp that refuses web pages, and makes `tool_choice` work as the OpenAI API specifies.
+"""A relay in front of llama.cpp that refuses web pages, and makes `tool_choice` work.
 
-Only requests to the relay's own address pass, and none that a page of another origin makes: not by a name that leads to
-this machine (DNS rebinding), and not across sites. llama.cpp checks the key.
+Only requests to the relay's own address pass. Requests from web pages of other origins are refused,
+across sites or by DNS rebinding. llama.cpp checks the key.
 
-llama.cpp lets the model write text before a required call, and a small model writes until its tokens are used up. With
-the chat templates of this package, the relay starts the model's message with the beginning of a call, after which the
-grammar allows nothing but the call. Everything else passes unchanged.
+llama.cpp lets a model write text before a required call, and small models then write until their
+tokens are used up. With the chat templates of this package, the relay begins the model's message
+with the start of a call, so that the grammar allows only the call. All else passes unchanged.
 """
 
 import asyncio
@@ -30,20 +30,20 @@ CALL_BEGINS = "<tool_call>\n"
 """The beginning of a call in the chat templates of this package."""
 
 _CHAT = "/chat/completions"
-# Headers of one connection, which do not belong to the message.
+# Headers of a connection, not of a message.
 _NOT_PASSED_ON = frozenset({b"host", b"connection", b"keep-alive", b"transfer-encoding", b"content-length"})
 _CORS = b"access-control-"  # llama.cpp permits every origin
 
 
 def with_forced_call(body: bytes) -> bytes:
-    """Return the request body changed so that llama.cpp makes a required call."""
+    """Return the request body, changed so that llama.cpp makes a required tool call."""
     try:
         request = json.loads(body)
     except (ValueError, RecursionError):
         return body  # llama.cpp reports the error
     if not isinstance(request, dict) or not request.get("tools"):
         return body
-    # A small model would call again and again. Clients that want several calls at once say so.
+    # Small models would repeat calls endlessly. Clients that want several calls ask for them.
     request.setdefault("parallel_tool_calls", False)
     choice = request.get("tool_choice")
     try:
@@ -55,7 +55,7 @@ def with_forced_call(body: bytes) -> bytes:
         if choice == "required" and messages and messages[-1].get("role") != "assistant":
             request["messages"] = [*messages, {"role": "assistant", "content": CALL_BEGINS}]
     except (AttributeError, KeyError, TypeError):
-        return body  # not of the API's form: llama.cpp reports that too
+        return body  # not in the API's format, which llama.cpp reports
     return json.dumps(request).encode()
 
 
@@ -83,7 +83,7 @@ class Relay:
             await run_until(self._pass_on(scope, body, send), receive())
 
     def _problem(self, headers: Headers) -> str | None:
-        """Return the reason why a request is refused; None if it is not."""
+        """Return why a request is refused; None if it is accepted."""
         if headers.getlist("host") not in [[name] for name in self._hosts]:
             return f"this server is only http://{self._hosts[0]}"
         if any(origin not in [f"http://{name}" for name in self._hosts] for origin in headers.getlist("origin")):
@@ -96,7 +96,7 @@ class Relay:
         if self._forced_calls and scope["path"].endswith(_CHAT):
             body = with_forced_call(body)
         headers = [(name, value) for name, value in scope["headers"] if name not in _NOT_PASSED_ON]
-        # Taken as an address, a path may be that of another server.
+        # Read as a URL, a path could name another server.
         address = self._client.base_url.copy_with(raw_path=quote(scope["path"]).encode())
         async with self._client.stream(scope["method"], address, headers=headers, content=body) as got:
             named = [(name.lower(), value) for name, value in got.headers.raw]
@@ -108,7 +108,7 @@ class Relay:
 
 
 def start_relay(upstream: str, listening: socket, *, forced_calls: bool) -> None:
-    """Serve on the socket in a daemon thread. `upstream` is the path of llama.cpp's own socket."""
+    """Serve on the socket in a daemon thread. `upstream` is the path of llama.cpp's socket."""
     relay = Relay(upstream, listening.getsockname()[1], forced_calls=forced_calls)
     config = server_config(no_proxy(relay), ServerLimits(connections=512), log_level="error", lifespan="off")
     serving = _serve(uvicorn.Server(config), listening)
@@ -121,9 +121,6 @@ async def _serve(server: uvicorn.Server, listening: socket) -> None:
 
 
 def _report(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Report an exception, except the harmless one of a cancelled read from llama.cpp whose answer came.
-
-    anyio sets the result of such a read although it is already cancelled.
-    """
+    """Report an exception, unless anyio raised it for a cancelled read, which is harmless."""
     if not isinstance(context.get("exception"), asyncio.InvalidStateError):
         loop.default_exception_handler(context)

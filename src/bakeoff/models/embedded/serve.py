@@ -1,7 +1,7 @@
 """The server's own process: `python -m bakeoff.models.embedded.serve LAUNCH FOLDER`.
 
-The first process waits until the server is ready and exits with 0. The server is its child, so it outlives the run that
-started it. It is a process of its own so that a crash in native code ends no run.
+The first process waits until the server is ready, and exits with 0. Its child is the server, which
+outlives the run that started it. Crashes of native code end only this process.
 """
 
 import fcntl
@@ -28,8 +28,8 @@ _SECONDS_TO_CLOSE = 2
 
 
 def main(arguments: list[str]) -> int:
-    """Start the server in a child process. In the child, serve until the last user is gone."""
-    hide_our_memory()  # it holds the prompts of all users, and their key
+    """Start the server in a child process, which serves until the last user is gone."""
+    hide_our_memory()  # it holds the prompts and the key of all users
     launch = ServerLaunch.from_json(arguments[0])
     files = Files(Path(arguments[1]), launch.id)
     reading, writing = os.pipe()
@@ -57,17 +57,17 @@ def main(arguments: list[str]) -> int:
 
 
 def start(launch: ServerLaunch, files: Files) -> tuple[Any, EmbeddedEndpoint]:
-    """Return the llama.cpp server, which runs as long as the object exists, and its state.
+    """Start llama.cpp. Return its server object, which must be kept, and its state.
 
-    llama.cpp lets pages of any origin read its answers, and does not look at `Host`. It listens on a socket that only
-    our user can open, and the relay in front of it refuses requests that no client of ours sends.
+    llama.cpp would answer web pages of any origin. So it listens on a socket that only this user
+    can open, and the relay in front of it refuses such requests.
 
-    A server that replaces a dead one takes over its address and key, so that its users can continue.
+    A server that replaces a dead one keeps its address and key, so that users can continue.
     """
     former = files.read_state()
     key = former.api_key if former else secrets.token_urlsafe(32)
     listening = _listen((urlsplit(former.base_url).port or 0) if former else 0)
-    files.socket.unlink(missing_ok=True)  # its name alone: a longer path may not fit, and we were started in the folder
+    files.socket.unlink(missing_ok=True)  # relative to the current folder, since long paths do not fit
     llama = importlib.import_module("xllamacpp")
     params = parameters(llama, launch)
     params.api_keys = [key]
@@ -86,7 +86,7 @@ def _listen(port: int) -> socket.socket:
 
 
 def parameters(llama: Any, launch: ServerLaunch) -> Any:
-    """Return the parameters that differ from llama.cpp's defaults."""
+    """Return the llama.cpp parameters, with our changes to the defaults."""
     params = llama.CommonParams()
     params.model.path = launch.weights
     params.model_alias = {launch.model_name}
@@ -98,14 +98,14 @@ def parameters(llama: Any, launch: ServerLaunch) -> Any:
         params.chat_template = Path(__file__).with_name(launch.template).read_text("utf-8")
     params.verbosity = _LOG_WARNINGS
     params.ui = False
-    params.endpoint_slots = False  # it shows prompts of other users
-    params.cache_ram_mib = 0  # by default gigabytes, for prompts that hardly ever repeat
+    params.endpoint_slots = False  # would show the prompts of other users
+    params.cache_ram_mib = 0  # gigabytes by default, though prompts rarely repeat
     params.offline = True
     return params
 
 
 def _supports_tools(path: str, key: str) -> bool:
-    """Return True if the chat template supports tools. Otherwise llama.cpp drops them silently."""
+    """Return True if the chat template supports tools. If not, llama.cpp ignores them silently."""
     with socket.socket(socket.AF_UNIX) as channel:
         channel.settimeout(30)
         channel.connect(path)

@@ -1,4 +1,4 @@
-"""One llama.cpp server per user, machine and weights. The first run starts it, and it ends with the last run."""
+"""Run one llama.cpp server per user, machine and weights, from the first run to the last."""
 
 import asyncio
 import importlib.util
@@ -27,14 +27,14 @@ from bakeoff.models.embedded.launch import (
 )
 from bakeoff.models.embedded.weights import KNOWN, Progress, Say, check_name, is_here, location, pull, weights_path
 
-_DEFAULT_CONTEXT = 4096  # for unknown weights: its memory grows with the size of the model
+_DEFAULT_CONTEXT = 4096  # for unknown weights, whose memory use may be large
 _MAX_SLOTS = 4
 _POLL_SECONDS = 0.02
 _LOG_LINES = 12
-# How often an OpenMP thread polls before it sleeps. On an idle machine the default is a fifth faster. On a busy machine
-# the default is ten times slower, because the threads spin while they wait for each other.
+# How often an OpenMP thread polls before it sleeps. The default is a fifth faster when idle,
+# but ten times slower on a busy machine, because the threads spin while they wait for each other.
 _SPIN = {"GOMP_SPINCOUNT": "1000"}
-# The server gets no key: only variables to find Python and libraries, and settings of processors and graphics cards.
+# Variables that the server gets: no keys, only those for Python, libraries and hardware.
 _PASSED_ON = {"PATH", "LANG", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONPATH", "PYTHONHOME"}
 _PASSED_ON_PREFIXES = ("LC_", "GOMP_", "OMP_", "KMP_", "GGML_", "CUDA_", "HIP_", "ROCR_", "HSA_", "VK_", "COVERAGE_")
 
@@ -45,7 +45,7 @@ def _tell(text: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedServer:
-    """The resource of an embedded model: a known name such as `smollm2`, or the path of a `.gguf` file."""
+    """The resource of an embedded model: a name such as `smollm2`, or a path of a `.gguf` file."""
 
     model: str
     slots: int = field(default_factory=lambda: min(_MAX_SLOTS, usable_cores()))  # requests at the same time
@@ -61,7 +61,7 @@ class EmbeddedServer:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[EmbeddedEndpoint]:
-        """Pull missing weights, start the server if none is running, and keep it until the block ends."""
+        """Download missing weights, start the server if needed, and keep it during the block."""
         check_name(self.model)
         if importlib.util.find_spec("xllamacpp") is None:
             raise UsageError(f"the embedded model {self.model} needs llama.cpp: pip install 'bakeoff[local]'")
@@ -76,9 +76,9 @@ class EmbeddedServer:
             yield await call(connect, launch, files, self.start_seconds)
 
     async def ensure_alive(self) -> EmbeddedEndpoint:
-        """Return the endpoint, after a restart of the server if it died. Call this inside `open`.
+        """Return the endpoint. If the server died, restart it first. Call this inside `open`.
 
-        The new server has the address and key of the old one, unless another program has taken the port.
+        The new server keeps address and key, unless another program has taken the port.
         """
         launch = self._launch()
         endpoint: EmbeddedEndpoint = await call(connect, launch, Files(runtime_folder(), launch.id), self.start_seconds)
@@ -99,10 +99,10 @@ class EmbeddedServer:
 
 
 def connect(launch: ServerLaunch, files: Files, seconds: float) -> EmbeddedEndpoint:
-    """Return the running server, after starting one if there is none. The caller holds the lock of a user.
+    """Return the running server, or start one. The caller must hold a user's lock.
 
-    Blocks for about `seconds` at most, also while another process starts the server. Raises `InfraError` with the end
-    of the server's log if it is not ready by then.
+    Block for about `seconds` at most, even if another process starts the server. If it is not ready
+    by then, raise `InfraError` with the end of its log.
     """
     with locked(files.start):
         deadline = time.monotonic() + seconds
@@ -110,7 +110,7 @@ def connect(launch: ServerLaunch, files: Files, seconds: float) -> EmbeddedEndpo
             running = files.read_state()
             if running is not None:
                 return running
-            # Its starter was killed before it was ready, or it is still shutting down.
+            # It is still shutting down, or its starter was killed before it was ready.
             if time.monotonic() > deadline:
                 raise _no_start(launch, files, f"was not ready after {seconds:g} s")
             time.sleep(_POLL_SECONDS)

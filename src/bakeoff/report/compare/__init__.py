@@ -1,1 +1,1 @@
-"""Compare subjects: case by case between runs, against no treatment, and while a run is going on."""
+"""Compare subjects: case by case between runs, with and without treatments, and during a run."""

@@ -6,7 +6,7 @@ RunPair    both sides, with the cases and scores that can be compared
 
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Annotated, Self, TypeVar
 
@@ -92,7 +92,7 @@ class Arm:
 
     @property
     def passes(self) -> Cells:
-        """Return the cells of passes: 1 for each round that passed, 0 for each that failed.
+        """Return the rounds of each case as 1 if the round passed and 0 if it failed.
 
         A case with a single score for all rounds counts as one round.
         """
@@ -127,11 +127,12 @@ class Arm:
 
     @property
     def losses(self) -> Losses:
-        """Return the trials lost to infrastructure and graders. Trials that a budget prevented were not run."""
+        """Count the trials lost to infrastructure and graders, but not to a budget."""
         whose = {Verdict.INFRA: "infrastructure", Verdict.GRADER: "graders"}
         counts = {words: lost for verdict, words in whose.items() if (lost := self.summary.verdicts.get(verdict))}
         lost = sum(counts.values())
-        return Losses(trials=self.summary.scored + lost, lost=lost, to=" and ".join(counts) or "infrastructure")
+        to = " and ".join(counts) or "infrastructure"
+        return Losses(trials=self.summary.scored + lost, lost=lost, to=to, final=self.plan.is_imported)
 
 
 def read_arm(source: Source, subject: str) -> Arm:
@@ -144,7 +145,7 @@ def read_arm(source: Source, subject: str) -> Arm:
     if not found:
         raise UsageError(f"{source.name} has no subject {subject!r}: it has {subject_names(source)}")
     cases = plan.cases
-    if plan.sparse and len(plan.subjects) > 1:  # this subject did not miss the cases of other subjects
+    if plan.sparse and len(plan.subjects) > 1:  # cases of other subjects are not missing
         had = {record.case for record in source.records() if record.subject == subject}
         cases = tuple(case for case in cases if case.id in had)
     until_decided = plan.until_decided  # alone, a subject would seem decided
@@ -203,7 +204,7 @@ def countable(*sources: Source) -> Iterator[None]:
 
 
 def case_keys(source: Source, plan: Plan) -> dict[str, CaseKey]:
-    """Return the key of each case by its id. Cases with the same content share a key; limits are not content."""
+    """Return the key of each case by its id. Cases that differ only in limits share a key."""
     if not source.description.content_known:
         return {case.id: CaseKey(case.id) for case in plan.cases}
     contents = {case.id: case.model_dump(include=_CONTENT, exclude_defaults=True) for case in plan.cases}
@@ -211,7 +212,7 @@ def case_keys(source: Source, plan: Plan) -> dict[str, CaseKey]:
 
 
 class _Conditions:
-    """Collect the conditions that transcripts name, as short texts."""
+    """The conditions that transcripts name, as short texts."""
 
     def __init__(self) -> None:
         self._values: dict[str, dict[str, None]] = {}
@@ -262,10 +263,10 @@ def _timeouts(plan: Plan) -> str:
 def judged_by(
     plan: Plan, cases: Container[CaseKey], keys: Mapping[str, CaseKey], names: Iterable[str] | None = None
 ) -> dict[str, str]:
-    """Return how these cases of a plan are scored and judged. Scores are comparable only where all of this is the same.
+    """Describe how these cases are scored and judged. Comparable scores have the same description.
 
-    The judge is an option of its scorer. The number of rounds matters where a rule makes one score of all rounds.
-    `names` are the names of the scorers, for plans that do not say which of them score these cases.
+    It includes the number of rounds if a rule makes one score of all rounds. `names` are the scorers
+    of these cases, for plans that do not name them.
     """
     chosen = [case for case in plan.cases if keys[case.id] in cases]
     own = {case.id: [one.digest for one in case.scorers] for case in chosen if case.scorers is not None}
@@ -276,7 +277,7 @@ def judged_by(
         names = (f"{scorer.name or scorer.kind} ({scorer.digest[:8]})" for scorer in plan.scorers)
     return {
         "scorers": ", ".join([*sorted(names), *([f"by case ({fingerprint(own)[:8]})"] if own else [])]),
-        "threshold": str(plan.threshold) if len(rules) < len(chosen) else "",
+        "threshold": str(plan.threshold) if len(rules) < len(chosen) and not plan.is_imported else "",
         "rule of cases": _rules_in_words(rules) + (f", {count_of(plan.rounds, 'round')}" if over_rounds else ""),
     }
 
@@ -296,6 +297,8 @@ def _rules_in_words(rules: Mapping[str, PassRule]) -> str:
 class RunPair:
     old: Arm
     new: Arm
+    part: str = ""  # the scorer or log, if several are compared
+    gone: dict[str, int] = field(default_factory=dict)  # cases of subjects and parts that the candidate lacks
 
     @property
     def content_known(self) -> bool:
@@ -303,7 +306,7 @@ class RunPair:
 
     @property
     def cells(self) -> tuple[Cells, Cells]:
-        """Return the cells of both sides. They are paired by id alone if the contents of one side are unknown."""
+        """Return the scores of both sides by case, or by case id if some contents are unknown."""
         return self._keyed(self.old.cells), self._keyed(self.new.cells)
 
     @property
@@ -314,22 +317,27 @@ class RunPair:
 
     @property
     def judged_differently(self) -> tuple[Mismatch, ...]:
-        """Return the differences between the sides that make the scores of shared cases incomparable."""
+        """Return the differences between the sides that make the scores of shared cases incomparable.
+
+        The threshold of a log is guessed from its scores, and changes nothing about them.
+        """
+        imported = self.old.plan.is_imported or self.new.plan.is_imported
         if not self.content_known:
             thresholds = [str(arm.plan.threshold) for arm in (self.old, self.new)]
-            return (Mismatch("threshold", *thresholds),) if thresholds[0] != thresholds[1] else ()
+            return (Mismatch("threshold", *thresholds),) if thresholds[0] != thresholds[1] and not imported else ()
         sides = (self.old, self.new)
         both = {*self.old.keys.values()} & {*self.new.keys.values()}
         names: list[set[str] | None] = [None, None]
         if self.old.plan.sparse and self.new.plan.sparse:  # no scorer is known of a task that failed
             names = [*self._scorers(both)]
         was, now = (judged_by(arm.plan, both, arm.keys, each) for arm, each in zip(sides, names, strict=True))
-        return tuple(Mismatch(name, was[name] or None, now[name] or None) for name in was if was[name] != now[name])
+        different = [name for name in was if was[name] != now[name] and not (imported and name == "threshold")]
+        return tuple(Mismatch(name, was[name] or None, now[name] or None) for name in different)
 
     def _scorers(self, both: Iterable[CaseKey]) -> tuple[set[str], set[str]]:
-        """Return the scorers of both sides, for a case where they differ if there is one.
+        """Return the scorers of both sides for one case, if possible one where they differ.
 
-        Names have digests if both sides know them.
+        Names include digests if both sides know them.
         """
         sides = (self.old, self.new)
         scored = sorted(key for key in both if all(key in arm.cells and arm.score_names[key] for arm in sides))
@@ -358,11 +366,11 @@ class RunPair:
         return found if self.content_known else {CaseKey(key.id): value for key, value in found.items()}
 
     def compared_by_label(self, level: float) -> Comparison:
-        """Return the comparison of both sides: by corrected scores if a single judge scored and labels correct it."""
+        """Compare both sides, by corrected scores if labels correct the only judge."""
         return by_labels(compare(*self.cells, level=level), self.calibrated(level=level))
 
     def calibrated(self, *, unlabelled: bool = False, level: float = ALPHA) -> tuple[CalibratedPair, ...]:
-        """Return the difference by each judge, corrected by labels."""
+        """Return the difference between the sides by each judge, corrected by labels."""
         subjects = (self.old.spec.name, self.new.spec.name)
         judges = (self.old.judgements, self.new.judgements)
         return calibrated_pairs(*judges, subjects, unlabelled=unlabelled, level=level)
@@ -379,9 +387,9 @@ def uncompared(
     unjudged: Container[str] = (),
     gone: Mapping[str, int] = _NONE_GONE,
 ) -> Uncompared:
-    """Return the cases of the baseline that the candidate does not have, has with another content, or does not judge.
+    """Return the baseline's cases that the candidate lacks, has changed, or does not judge.
 
-    `gone` are subjects that the candidate does not have, with the number of their cases.
+    `gone` maps subjects that the candidate lacks to the number of their cases.
     """
     here = {key.id: key for key in new}
     named = [

@@ -26,7 +26,7 @@ _MAX_FILES = 10
 
 
 class Side(FrozenModel):
-    """One arm's rounds of a case."""
+    """The rounds of a case in one arm."""
 
     rounds: int
     score: float | None
@@ -70,7 +70,7 @@ class CaseDetail(FrozenModel):
 
 
 def case_change(case: str, baseline: RunRecords, before: str, candidate: RunRecords, after: str) -> CaseChange:
-    """Compare the rounds of one case: those of subject `before` with those of `after`."""
+    """Compare the rounds of one case by subject `before` with the rounds by subject `after`."""
     old, new = _side(case, baseline, before), _side(case, candidate, after)
     outcome: Outcome = "not scored"
     if old.score is not None and new.score is not None:
@@ -80,7 +80,7 @@ def case_change(case: str, baseline: RunRecords, before: str, candidate: RunReco
 
 
 def case_detail(case: str, baseline: RunRecords, before: str, candidate: RunRecords, after: str) -> CaseDetail | None:
-    """Compare a case in the first round that ended differently, or else in the first that both sides have."""
+    """Compare the first round of a case that ended differently, or else the first common round."""
     chosen = _telling_pair(baseline.rounds(before, case), list(candidate.rounds(after, case)))
     if chosen is None:
         return None

@@ -7,13 +7,13 @@ CompareReport     all findings as data; `description` describes them as blocks
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from pydantic import JsonValue
 
 from bakeoff._kernel.choices import ComparisonGate, UndecidableRule
-from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.model import FrozenModel, sparse_field
 from bakeoff._kernel.text import count_of, visible
 from bakeoff.errors import UsageError
 from bakeoff.report.compare.arms import Arm, FileName, RunPair, countable, read_arm, subject_names, uncompared
@@ -60,6 +60,7 @@ class PairReport(FrozenModel):
 
     baseline: ArmFacts
     candidate: ArmFacts
+    part: str = sparse_field("")  # the scorer or log, if several are compared
     comparison: Comparison
     ruling: GateJudgement
     exit_code: int
@@ -68,10 +69,20 @@ class PairReport(FrozenModel):
     mismatches: tuple[Mismatch, ...]
     by_id_alone: bool  # cases were paired by id only, because the content of a side's cases is unknown
     advice: str | None = None  # on the source of the noise
-    calibrated: tuple[CalibratedPair, ...] = ()  # by judge, corrected by labels
+    calibrated: tuple[CalibratedPair, ...] = ()  # the differences by each judge, corrected by labels
     detectable: float | None = None  # the smallest true difference that this comparison can find
     cases: tuple[CaseChange, ...] = ()
     details: tuple[CaseDetail, ...] = ()
+
+    @property
+    def kind(self) -> str:
+        """Return what there are several of: subjects, or their scores by several scorers."""
+        return "score" if self.part else "subject"
+
+    @property
+    def label(self) -> str:
+        """Return the name of the pair among others: its subject, and what was compared of it."""
+        return " · ".join(filter(None, (self.candidate.subject, self.part)))
 
 
 class CompareReport(FrozenModel):
@@ -90,12 +101,12 @@ class CompareRequest:
     """The options of a comparison of two sources.
 
     Args:
-        subjects: the names of both; None chooses: the only one, or all that both sources have.
+        subjects: the names of both subjects; None stands for the only one, or for all common ones.
         rule: turns verdicts into an exit code.
         allowed: how many trials may be missing before the gate is undecided.
         anyway: compare although scorers or thresholds differ.
         most_details: the number of cases whose outputs are compared line by line, the largest losses first.
-        require_calibrated: let scores that labels correct decide, and refuse judges with too few labels.
+        require_calibrated: decide by scores corrected by labels; refuse judges with too few labels.
     """
 
     subjects: tuple[str | None, str | None] = (None, None)
@@ -114,27 +125,58 @@ _USUAL = CompareRequest()
 
 
 def compare_sources(baseline: Source, candidate: Source, request: CompareRequest = _USUAL) -> CompareReport:
-    """Compare one subject with another, or each subject that both sources have between the two.
+    """Compare one subject with another, or every common subject between the two sources.
 
-    The same source given twice compares two subjects of one run. Controls do not influence the exit code unless they
-    were named or are the only subjects.
+    Give the same source twice to compare two subjects of one run. Controls influence the exit code
+    only if they were named or are the only subjects.
 
     Raises:
         UsageError: no pair of subjects can be chosen.
         RunFolderError: a source cannot be read or counted.
     """
+    return compare_parts([baseline], [candidate], request)
+
+
+def compare_parts(baseline: Sequence[Source], candidate: Sequence[Source], request: CompareRequest) -> CompareReport:
+    """Compare the parts of two sources, such as the scorers of a log, as `compare_sources` does.
+
+    Parts are paired by their scorers or, if several have the same, by the names of their plans.
+    """
+    ours, theirs = _by_part(baseline), _by_part(candidate)
+    if len(ours) == len(theirs) == 1:
+        ours, theirs = {"": baseline[0]}, {"": candidate[0]}
+    if not (shared := [part for part in ours if part in theirs]):
+        raise UsageError(f"nothing is in both: the baseline has {', '.join(ours)}; the candidate {', '.join(theirs)}")
+    lacking = {
+        f"{spec.name} · {part}": len(source.plan.cases)
+        for part, source in ours.items()
+        if part not in theirs
+        for spec in source.plan.subjects
+    }
+    with countable(*baseline, *candidate), ExitStack() as opened:
+        found = [(part, pair) for part in shared for pair in _open_pairs(ours[part], theirs[part], request, opened)]
+        return _report([replace(pair, part=part, gone=pair.gone | lacking) for part, pair in found], request)
+
+
+def _by_part(sources: Sequence[Source]) -> dict[str, Source]:
+    named = {", ".join(scorer.name or scorer.kind for scorer in source.plan.scorers): source for source in sources}
+    named = named if len(named) == len(sources) else {source.plan.name: source for source in sources}
+    if len(named) < len(sources):
+        places = " and ".join(str(source.path) for source in sources if source not in named.values())
+        raise UsageError(f"{places}: another log has the same name and scorers: name one log of each side")
+    return named
+
+
+def _open_pairs(baseline: Source, candidate: Source, request: CompareRequest, opened: ExitStack) -> Iterator[RunPair]:
     names = _pairs_of(baseline, candidate, request.subjects)
-    with countable(baseline, candidate), ExitStack() as open_arms:
-        one_run = baseline.path.resolve() == candidate.path.resolve()
-        alone = [] if any(request.subjects) or one_run else baseline.plan.subjects
-        left = [spec.name for spec in alone if spec.name not in dict(names)]
-        arms = [open_arms.enter_context(read_arm(baseline, name)) for name in left]
-        gone = {arm.spec.name: len(arm.plan.cases) for arm in arms if not arm.summary.control}
-        pairs = []
-        for old, new in names:
-            before = open_arms.enter_context(read_arm(baseline, old))
-            pairs.append(RunPair(before, open_arms.enter_context(read_arm(candidate, new))))
-        return _report(pairs, request, gone)
+    one_run = baseline.path.resolve() == candidate.path.resolve()
+    alone = [] if any(request.subjects) or one_run else baseline.plan.subjects
+    left = [spec.name for spec in alone if spec.name not in dict(names)]
+    arms = [opened.enter_context(read_arm(baseline, name)) for name in left]
+    gone = {arm.spec.name: len(arm.plan.cases) for arm in arms if not arm.summary.control}
+    for old, new in names:
+        before = opened.enter_context(read_arm(baseline, old))
+        yield RunPair(before, opened.enter_context(read_arm(candidate, new)), gone=gone)
 
 
 def _pairs_of(baseline: Source, candidate: Source, subjects: tuple[str | None, str | None]) -> list[tuple[str, str]]:
@@ -169,7 +211,7 @@ def _pairs_of(baseline: Source, candidate: Source, subjects: tuple[str | None, s
     raise UsageError(f"no subject is in both: {each}. Choose two with --subject-a and --subject-b")
 
 
-def _report(pairs: Sequence[RunPair], request: CompareRequest, gone: Mapping[str, int]) -> CompareReport:
+def _report(pairs: Sequence[RunPair], request: CompareRequest) -> CompareReport:
     controls = [pair for pair in pairs if pair.control]
     if len(controls) == len(pairs):  # then the controls are compared
         controls = []
@@ -178,23 +220,24 @@ def _report(pairs: Sequence[RunPair], request: CompareRequest, gone: Mapping[str
     rulings, margin = dict[str, JudgedPair](), request.rule.margin
     for group in (judged, *({str(len(pairs) + place): pair} for place, pair in enumerate(controls))):
         by_label = partial(_by_label, group) if request.require_calibrated else None
-        rulings |= judge_pairs({key: pair.arms for key, pair in group.items()}, margin=margin, compared=by_label)
-    together = rulings.get(TOGETHER)
-    reports = [_pair_report(pair, rulings[key], request, gone) for key, pair in judged.items()]
+        arms, together = {key: pair.arms for key, pair in group.items()}, not any(pair.part for pair in pairs)
+        rulings |= judge_pairs(arms, margin=margin, compared=by_label, together=together)
+    whole = rulings.get(TOGETHER)
+    reports = [_pair_report(pair, rulings[key], request) for key, pair in judged.items()]
     if request.require_calibrated:
         reports = [_refused(report, pair) for report, pair in zip(reports, judged.values(), strict=True)]
     decided_nothing = {"control": True, "exit_code": 0, "gate": "a control, which does not influence the exit code"}
     beside = [
-        _pair_report(pair, rulings[str(len(pairs) + place)], request, gone).model_copy(update=decided_nothing)
+        _pair_report(pair, rulings[str(len(pairs) + place)], request).model_copy(update=decided_nothing)
         for place, pair in enumerate(controls)
     ]
     codes = [pair.exit_code for pair in reports]
     by_scores = request.rule.gate != "no-new-failures" and not any(map(request.refuses, judged.values()))
-    if together is not None and by_scores:
-        codes.append(decide_gate(GateEvidence(comparisons=(together,), rule=request.rule)).exit_code)
+    if whole is not None and by_scores:
+        codes.append(decide_gate(GateEvidence(comparisons=(whole,), rule=request.rule)).exit_code)
     code = GateState.worst(STATES[code] for code in codes).exit_code
     gate = request.rule._asdict()
-    return CompareReport(**gate, pairs=(*reports, *beside), together=together and together.ruling, exit_code=code)
+    return CompareReport(**gate, pairs=(*reports, *beside), together=whole and whole.ruling, exit_code=code)
 
 
 def _by_label(pairs: Mapping[str, RunPair], key: str, level: float) -> Comparison:
@@ -212,11 +255,11 @@ def _refused(report: PairReport, pair: RunPair) -> PairReport:
     return report.model_copy(update={"ruling": ruling, "exit_code": decision.exit_code, "gate": decision.sentence})
 
 
-def _pair_report(pair: RunPair, judged: JudgedPair, request: CompareRequest, gone: Mapping[str, int]) -> PairReport:
+def _pair_report(pair: RunPair, judged: JudgedPair, request: CompareRequest) -> PairReport:
     old, new = pair.old, pair.new
     compared, ruling = judged
     differing = (*mismatches(old.stamp, new.stamp), *_other_mismatches(pair))
-    decision = _decision(pair, judged, request, gone)
+    decision = _decision(pair, judged, request)
     split = difference_split(*pair.cells)
     cases = tuple(_changes(pair))
     changed = [case for case in cases if case.outcome in ("win", "loss")]
@@ -225,6 +268,7 @@ def _pair_report(pair: RunPair, judged: JudgedPair, request: CompareRequest, gon
     return PairReport(
         baseline=_facts(old),
         candidate=_facts(new),
+        part=pair.part,
         comparison=compared,
         ruling=ruling,
         exit_code=decision.exit_code,
@@ -239,8 +283,8 @@ def _pair_report(pair: RunPair, judged: JudgedPair, request: CompareRequest, gon
     )
 
 
-def _decision(pair: RunPair, judged: JudgedPair, request: CompareRequest, gone: Mapping[str, int]) -> GateDecision:
-    """Decide the gate of one pair. Scores of different kinds are not compared unless asked for."""
+def _decision(pair: RunPair, judged: JudgedPair, request: CompareRequest) -> GateDecision:
+    """Decide the gate of one pair; refuse to compare scores of different kinds unless told to."""
     rule, old, new = request.rule, pair.old, pair.new
     names = ("the baseline", "the candidate") if old.source.path != new.source.path else (old.spec.name, new.spec.name)
     strict, refused, differing = rule.gate == "no-new-failures", request.refuses(pair), pair.judged_differently
@@ -253,11 +297,14 @@ def _decision(pair: RunPair, judged: JudgedPair, request: CompareRequest, gone: 
         refused, said = True, "no case has a threshold, so that none passed or failed"
     elif strict:
         said = describe_new_failures(broken)
+    ledgers = [old.ledger, new.ledger]
+    if pair.arms.final and not strict:  # the verdict is the same, however the missing trials would have ended
+        ledgers = [ledger.model_copy(update={"missing": {}}) for ledger in ledgers]
     decision = decide_gate(
         GateEvidence(
-            ledgers={names[0]: old.ledger, names[1]: new.ledger},
+            ledgers=dict(zip(names, ledgers, strict=True)),
             allowed=request.allowed,
-            uncompared=uncompared(keys[0], keys[1], unjudged, gone),
+            uncompared=uncompared(keys[0], keys[1], unjudged, pair.gone),
             comparisons=() if strict or refused else (judged,),
             broken=broken,
             rule=rule,
@@ -265,10 +312,11 @@ def _decision(pair: RunPair, judged: JudgedPair, request: CompareRequest, gone: 
             sentence=said,
         )
     )
-    if differing and not refused:
-        fields = " and ".join(one.field for one in differing)
-        return decision._replace(sentence=f"although the {fields} differ: {decision.sentence}")
-    return decision
+    although = [f"the {' and '.join(one.field for one in differing)} differ"] if differing and not refused else []
+    if not any(request.subjects) and old.source.path != new.source.path and old.spec.name != new.spec.name:
+        although.append(f"{visible(old.spec.name, 80)} is called {visible(new.spec.name, 80)} now")
+    said = f"although {' and '.join(although)}: " if although else ""
+    return decision._replace(sentence=f"{said}{decision.sentence}")
 
 
 def _facts(arm: Arm) -> ArmFacts:
@@ -277,7 +325,7 @@ def _facts(arm: Arm) -> ArmFacts:
         path=str(arm.source.path),
         subject=arm.spec.name,
         bound=arm.summary.bound,
-        summary=arm.summary.model_copy(update={"costs": {}, "times": {}}),  # files do not have them
+        summary=arm.summary.model_copy(update={"costs": {}, "times": {}}),  # not written to files
         ledger=arm.summary.ledger,
         threshold=max(arm.plan.thresholds, default=None),
         stamp=arm.stamp,

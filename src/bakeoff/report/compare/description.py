@@ -38,6 +38,7 @@ from bakeoff.report.formatting import (
     UNKNOWN,
     cost,
     duration,
+    interval_notes,
     p_value,
     percent,
     points,
@@ -70,14 +71,14 @@ _OUTCOMES: dict[Outcome, tuple[str, Tone]] = {
     "tie": ("same", "muted"),
 }
 _POWER = "with a power of 80 %"
-_MAX_OPEN = 2  # pairs whose sections are open on a page; of more, only regressions are
+_MAX_OPEN = 2  # with more pairs, a page opens only the sections of regressions
 _MAX_IN_MENU = 4  # pairs
-_MAX_CASES = 50  # that text shows
+_MAX_CASES = 50  # shown as text
 
 
 @dataclass(frozen=True, slots=True)
 class _Chapter:
-    """The sections of one pair. With several pairs, its name is in their titles and ids."""
+    """A maker of the sections of one pair; with several pairs, titles and ids name the pair."""
 
     pair: PairReport
     number: int
@@ -87,7 +88,7 @@ class _Chapter:
         """Return a section of this pair. With several pairs, its title names the subject."""
         if not self.several:
             return Section(id_, title, blocks, lead)
-        title = f"{visible(self.pair.candidate.subject, 60)}: {title}"
+        title = f"{visible(self.pair.label, 60)}: {title}"
         return Section(f"{id_}-{self.number}", title, blocks, lead, in_menu=False)
 
     def detail_id(self, place: int) -> str:
@@ -98,8 +99,8 @@ class _Chapter:
 def describe_comparison(report: CompareReport) -> Report:
     """Describe all pairs: the verdict, both sides, every case, and the conditions that differ.
 
-    A single pair is the whole report; several pairs have an overview with one plot, and a section each. Differences of
-    texts come last, because a short output cuts from the end.
+    A single pair is the whole report; several pairs have an overview with one plot, and a section
+    each. Differences between texts come last, because a short output is cut at the end.
     """
     several = len(report.pairs) > 1
     chapters = [_Chapter(pair, number, several) for number, pair in enumerate(report.pairs, 1)]
@@ -143,7 +144,7 @@ def gated_report(
 
 
 def _claims(pair: PairReport, *, adjusted: bool = False) -> str:
-    """Return the sentence of the ruling, or an empty text if the reason of the gate already contains it."""
+    """Return the ruling as a sentence; empty if the reason of the gate already contains it."""
     if pair.ruling.refused and pair.ruling.sentence.removeprefix("refused: ") in pair.gate:
         return ""
     holm = " (adjusted for several comparisons by Holm's method)" if adjusted and pair.ruling.p_value else ""
@@ -178,9 +179,10 @@ def _overview(report: CompareReport, sections: tuple[Section, ...]) -> Report:
     first = report.pairs[0]
     judged = [pair for pair in report.pairs if not pair.control]
     verdicts = Counter(pair.ruling.verdict for pair in judged)
-    headline = "1 subject is in both."
+    what = first.kind
+    headline = f"1 {what} is in both."
     if len(judged) != 1:
-        headline = f"{len(judged):,} subjects are in both; p-values and intervals are adjusted by Holm's method."
+        headline = f"{len(judged):,} {what}s are in both; p-values and intervals are adjusted by Holm's method."
     if controls := len(report.pairs) - len(judged):
         more = count_of(controls, "more is a control", "more are controls")
         headline += f" {more}, without influence on the gate."
@@ -197,12 +199,12 @@ def _overview(report: CompareReport, sections: tuple[Section, ...]) -> Report:
 def _reasons(report: CompareReport) -> str:
     """Return the reasons of the pairs that decided the gate."""
     deciding = [pair for pair in report.pairs if not pair.control and pair.exit_code == report.exit_code]
-    said = [f"{visible(pair.candidate.subject, 60)}: {pair.gate}" for pair in deciding[:_MAX_OPEN]]
+    said = [f"{visible(pair.label, 60)}: {pair.gate}" for pair in deciding[:_MAX_OPEN]]
     said += [f"and {len(deciding) - _MAX_OPEN:,} more alike"] if len(deciding) > _MAX_OPEN else []
     if not deciding:
         said = ["all subjects together got worse, although no single one is shown to"]
     elif len({pair.gate for pair in deciding}) == 1:
-        said = [f"{deciding[0].gate}{f', of all {len(deciding):,} subjects' if len(deciding) > 1 else ''}"]
+        said = [f"{deciding[0].gate}{f', of all {len(deciding):,} {deciding[0].kind}s' if len(deciding) > 1 else ''}"]
     return "; ".join(said)
 
 
@@ -234,7 +236,7 @@ def _differences(report: CompareReport) -> Section:
         Column("Cost of a trial", align="end", drop=6),
     )
     rows = tuple(_pair_row(pair, number) for number, pair in enumerate(report.pairs, 1))
-    plot = _forest(report, [(pair, pair.candidate.subject) for pair in report.pairs])
+    plot = _forest(report, [(pair, pair.label) for pair in report.pairs])
     table = Table(titles, rows, "Every subject that both have")
     return Section("differences", "Differences", (table, plot))
 
@@ -242,7 +244,7 @@ def _differences(report: CompareReport) -> Section:
 def _pair_row(pair: PairReport, number: int) -> tuple[Value, ...]:
     compared = pair.comparison
     return (
-        Datum(Quote(pair.candidate.subject), href=f"#pair-{number}", mark=_mark(pair.candidate)),
+        Datum(Quote(pair.label), href=f"#pair-{number}", mark=_mark(pair.candidate)),
         Datum(_verdict(pair), tone=VERDICT_TONES[pair.ruling.verdict]),
         *difference_cells(compared, pair.ruling),
         *(compared.wins, compared.ties, compared.losses),
@@ -314,7 +316,7 @@ def _sides(report: CompareReport, chapter: _Chapter) -> Section:
     table = Table(titles, rows, "Both sides", tuple(map(sentence, _how_compared(pair))))
     if chapter.several:
         adjusted = not pair.control and sum(not one.control for one in report.pairs) > 1
-        title = (f"{_verdict(pair)}: ", Quote(pair.candidate.subject))
+        title = (f"{_verdict(pair)}: ", Quote(pair.label))
         said = TextBlock(f"{sentence(pair.gate)} {_claims(pair, adjusted=adjusted)}")
         return Section(f"pair-{chapter.number}", title, (said, table))
     plot = _forest(report, [(pair, f"{points(pair.comparison.difference)} points")])
@@ -337,7 +339,8 @@ def _how_compared(pair: PairReport) -> Iterator[str]:
         scores = f"the baseline scored {percent(compared.baseline)}, the candidate {percent(compared.candidate)}"
         yield f"over the {count_of(compared.cases, 'compared case')} {scores}"
     if compared.interval is not None:
-        yield f"interval: {compared.interval.method}; test: {compared.test}"
+        yield from (note.removesuffix(".") for note in interval_notes([compared.interval]))
+        yield f"test: {compared.test}"
     if compared.paired and pair.detectable is None:
         yield "the smallest difference that this comparison can find cannot be estimated"
     elif compared.paired and pair.detectable is not None:
@@ -391,7 +394,7 @@ def _caveats(role: str, facts: ArmFacts) -> Iterator[str]:
     if summary.replayed:
         yield f"of the {role}, {replay_note(summary.replayed, summary.finished)}"
     if facts.bound:
-        yield f"* the {role} was given the hidden answers on purpose"
+        yield f"* the {role} is a control that submits the expected answers"
 
 
 def _conditions(chapter: _Chapter) -> Section:
@@ -410,7 +413,7 @@ def _known(value: str | None) -> Value:
 def _unmatched(pair: PairReport) -> tuple[tuple[str, list[str]], ...]:
     """Return the cases that are not in both arms with the same content, by reason."""
     compared = pair.comparison
-    # A case that both have and only one side scored is listed with the cases.
+    # A case that both have, but only one side scored, is in the table of cases.
     listed = {*compared.changed, *(case.case for case in pair.cases)}
     return (
         (f"with changed content, and so not {'compared' if compared.paired else 'paired'}", list(compared.changed)),

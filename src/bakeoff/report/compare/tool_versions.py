@@ -1,6 +1,6 @@
-"""Compare two versions of MCP servers: the points that each tool won or lost, and what changed about it.
+"""Compare two versions of MCP servers: how each tool changed, and the points it won or lost.
 
-`mcp tune` finds the better of several descriptions of a tool: chosen on some cases, and confirmed on others.
+`mcp tune` chooses the best description of a tool on some cases, and confirms it on others.
 """
 
 from collections.abc import Iterable, Sequence
@@ -85,8 +85,8 @@ def compare_versions(
 ) -> VersionReport:
     """Compare the models that both runs have, over the cases with the same name and prompt.
 
-    Expected calls may differ, because a renamed tool is expected under its new name. `changes` are those of the servers
-    between the two runs. Raises `UsageError` if no model is in both.
+    Expected calls may differ, because a renamed tool is expected under its new name. `changes` are
+    the changes of the servers between the runs. Raises `UsageError` if no model is in both runs.
     """
     ours, theirs = ([spec.name for spec in plan.subjects] for plan in (baseline.plan, candidate.plan))
     models = tuple(name for name in ours if name in theirs)
@@ -152,14 +152,14 @@ def _wanted(case: Case) -> list[str]:
 
 
 def _of_tool(plan: Plan, tool: str, cells: tuple[Cells, Cells]) -> tuple[Cells, Cells]:
-    """Return the cells, before and after, of the cases that expect a tool."""
+    """Return the scores, before and after, of the cases that expect a tool."""
     keys = {_key(case) for case in plan.cases if tool in _wanted(case)}
     before, after = ({key: cell for key, cell in arm.items() if key in keys} for arm in cells)
     return before, after
 
 
 def _label(change: ToolChange) -> str:
-    """Return the present name of the changed tool, or an empty text."""
+    """Return the current name of the changed tool; empty if something else changed."""
     if change.part != "tool":
         return ""
     return tool_label(change.server, change.renamed or change.name)
@@ -178,7 +178,7 @@ def _decision(
 
 
 def _with_decided_tools(overall: Comparison, ruling: GateJudgement, tools: Sequence[ToolPoints]) -> GateJudgement:
-    """Let decided tools change the judgement: those that got worse or, if nothing is shown for all cases, improved."""
+    """Adjust the judgement if single tools got worse or, with no overall result, improved."""
     worse, better = (
         [one for one in tools if one.ruling.verdict is verdict]
         for verdict in (GateVerdict.REGRESSED, GateVerdict.IMPROVED)
@@ -293,11 +293,11 @@ def _tool_row(one: ToolPoints) -> tuple[Value, ...]:
 
 
 PRESENT = "present"
-_MIN_CASES = 4  # two to choose by, and two to confirm by
+_MIN_CASES = 4  # two to choose a description, and two to confirm it
 
 
 class ToolsVersion(FrozenModel):
-    """A description, and its result on the training cases."""
+    """A version of a tool's description, with its result on the training cases."""
 
     name: str
     description: str
@@ -328,7 +328,7 @@ class TuneReport(FrozenModel):
 
 
 def split_cases(plan: Plan, tool: str, share: float) -> tuple[list[Case], list[Case]]:
-    """Split the cases into training cases and the `share` held out for confirmation, at random by the plan's seed.
+    """Split the cases at random into training cases and a held-out `share` for confirmation.
 
     Cases that expect the tool and others are split separately. Cases of one cluster stay together.
     """

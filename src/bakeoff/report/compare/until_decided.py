@@ -24,7 +24,7 @@ class FollowedComparison:
     """One comparison of some subjects over the cases that all of them have.
 
     Args:
-        plan: has these subjects and cases, and the level and margin of the comparison.
+        plan: a plan of these subjects and cases, with the level and margin of the comparison.
         names: the names of subjects in reports.
         suite: the suite with its file and parameters, if the comparison is with an earlier run.
     """
@@ -61,7 +61,7 @@ class _FollowedTrial:
 
 
 class FollowedComparisons:
-    """Follow comparisons case by case, and decide which trials are still needed. Callers choose the keys of trials."""
+    """Comparisons that are followed case by case, to tell which trials are still needed."""
 
     def __init__(self, margin: float | None) -> None:
         self.margin = margin

@@ -1,7 +1,7 @@
 """Compare parts of one run: treatments with no treatment, subjects in pairs, and cases by tag.
 
 treatment_effects     each treatment against none, in pairs: does it help, where does it hurt, were its files opened
-describe_comparisons  the pairs of a run that ends when they are decided: verdicts, intervals, and what was saved
+describe_comparisons  the pairs of a run that ends when they are decided: verdicts, intervals and savings
 tag_section           the scores of each subject over the cases of each tag
 """
 
@@ -37,8 +37,8 @@ class Effect(FrozenModel):
     p_value: float | None  # times the number of treatments that are compared
     helped: tuple[str, ...]  # cases that score higher with the treatment
     hurt: tuple[str, ...]
-    opened: int | None  # trials in which the subject opened a file of the treatment; None where that is not known
-    watched: int  # trials in which it would have been noticed
+    opened: int | None  # trials in which the subject opened a file of the treatment; None if unknown
+    watched: int  # trials in which an opened file would have been noticed
 
     @property
     def verdict(self) -> str:
@@ -51,7 +51,7 @@ class Effect(FrozenModel):
 
 
 def by_key(cells: Mapping[str, Cell]) -> Cells:
-    """Return the cells of one run under the keys that comparisons use: within a run, an id has one content."""
+    """Return the scores of one run under the keys of comparisons: here, the case ids alone."""
     return {CaseKey(case): cell for case, cell in cells.items()}
 
 
@@ -61,7 +61,7 @@ def compare_subjects(cells_of: CellsOf, before: str, after: str, *, level: float
 
 
 def treatment_effects(plan: Plan, summary: Summary, cells_of: CellsOf) -> tuple[Effect, ...]:
-    """Compare every treated subject with its base. The error rate of all comparisons of a run together is 5 %."""
+    """Compare every treated subject with its base, at an error rate of 5 % for all together."""
     specs = [spec for spec in plan.subjects if spec.base is not None]
     numbers = {one.subject: one for one in summary.subjects}
     made = []
@@ -262,7 +262,7 @@ def tags_of(case: Case) -> list[str]:
 
 
 def useful_tags(plan: Plan) -> dict[str, list[str]]:
-    """Return the cases of each informative tag, which more than one case has, but not every case."""
+    """Return the cases of each informative tag: one that several cases have, but not all."""
     found: dict[str, list[str]] = {}
     for case in plan.cases:
         # A cluster says which cases belong together, and not what they are about.

@@ -41,7 +41,7 @@ _BROKEN = (Verdict.INFRA, Verdict.GRADER)
 
 
 def write_junit_of_all(name: str, runs: Iterable[tuple[str, GateDecision | None, RunRecords]], file: TextIO) -> None:
-    """Write several runs to one file, each with a prefix for the names of its suites and the decision of its gate."""
+    """Write runs to one file. Each has a prefix for the names of its suites, and maybe a gate."""
     file.write(f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name={_attribute(name)}>\n')
     for prefix, gate, records in runs:
         for subject in records.judged:
@@ -52,7 +52,7 @@ def write_junit_of_all(name: str, runs: Iterable[tuple[str, GateDecision | None,
 
 
 def _write_gate(name: str, gate: GateDecision, file: TextIO) -> None:
-    """Write the gate as a test case, which fails unless the gate passed: some programs read nothing but tests."""
+    """Write the gate as a test case, for programs that read only tests."""
     failed = int(not gate.passed)
     file.write(f'<testsuite name={_attribute(name)} tests="1" failures="{failed}" errors="0" skipped="0">\n')
     file.write(f'<testcase classname={_attribute(name)} name="gate" time="0">\n')
@@ -61,7 +61,7 @@ def _write_gate(name: str, gate: GateDecision, file: TextIO) -> None:
 
 
 def status_of(verdict: Verdict | None) -> Status:
-    """Return JUnit's word for the verdict of a case. A missing case is skipped, like one over the budget."""
+    """Return JUnit's word for a verdict; missing cases and those over budget are skipped."""
     if verdict is not None and verdict.ok:
         return "passed"
     if verdict in _FAILED:
@@ -264,7 +264,7 @@ class CiRun:
     gate: GateDecision | None = None
 
     def records(self) -> RunRecords:
-        """Read the records into a temporary file, the latest of each trial; use the result with `with`."""
+        """Read each trial's latest record into a temporary file, which `with` closes."""
         return RunRecords(self.plan, self.folder.latest_records(self.plan))
 
 

@@ -210,7 +210,7 @@ def _output(subject: SubjectSpec, record: Record, messages: list[Json]) -> Json:
 
 
 def _scores(record: Record) -> Json:
-    """Return the scores by scorer, and the score `bakeoff`. A scorer whose name is taken gets another one."""
+    """Return the scores by scorer, and the score `bakeoff`; repeated names are changed."""
     names = _score_names([score.name for score in record.scores])
     scores = {
         name: {"value": score.value, "explanation": score.reason, "metadata": score.metadata}
@@ -227,7 +227,7 @@ def _score_names(names: list[str]) -> list[str]:
 
 
 def _summary(sample: Json) -> Json:
-    """Return what Inspect lists without opening a sample."""
+    """Return the fields that Inspect lists without opening a sample."""
     kept = ("id", "epoch", "model_usage", "started_at", "completed_at", "total_time", "working_time", "uuid")
     scores = {
         name: {**score, "explanation": str(score["explanation"])[:_MAX_SUMMARY_LENGTH], "metadata": None}

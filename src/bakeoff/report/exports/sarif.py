@@ -56,7 +56,7 @@ def sarif_log(name: str, rules: Sequence[dict[str, Any]], results: Sequence[Sari
 
 
 def _plain(text: str) -> str:
-    """Return a server's text for a message, in which brackets must not form links, nor braces placeholders."""
+    """Escape a server's text for a message, where brackets form links and braces placeholders."""
     return visible(text, _MAX_TEXT_LENGTH).replace("](", "] (").replace("{", "{{").replace("}", "}}")
 
 
@@ -80,7 +80,7 @@ def rules_of(*reports: LintReport) -> list[LintRule]:
 
 
 def as_sarif(linted: Sequence[LintResult]) -> dict[str, Any]:
-    """Return all findings as one run of SARIF 2.1.0, which code hosts and editors show beside the file."""
+    """Return all findings as one run of SARIF 2.1.0."""
     rules = [
         {
             "id": rule.id,
@@ -113,7 +113,7 @@ _SARIF_LEVELS: dict[ChangeLevel, Level] = {"breaking": "error", "risky": "warnin
 
 
 def changes_as_sarif(found: Sequence[ToolChange], before: PlacedSnapshot) -> dict[str, Any]:
-    """Return the changes as SARIF 2.1.0. They point to the lines of the committed snapshot."""
+    """Return changes as SARIF 2.1.0, with the lines of the committed snapshot as their places."""
     rules = {
         change.kind: {
             "id": change.kind,

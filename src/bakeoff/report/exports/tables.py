@@ -75,7 +75,7 @@ def _seconds(phase: Phase | None) -> float | None:
 
 
 def _time(seconds: float) -> str | None:
-    """Return ISO 8601 in UTC, or None for a time outside the calendar."""
+    """Return a time as ISO 8601 in UTC, or None if it is outside the calendar."""
     moment = utc(seconds)
     return moment.isoformat(timespec="milliseconds") if moment else None
 
@@ -126,7 +126,7 @@ def fields_of(plan: Plan) -> tuple[Field, ...]:
 
 
 def rows_of(name: str, run_records: RunRecords, ledger: Ledger | None = None) -> Iterator[dict[str, Value]]:
-    """Yield a row for each record; `case_verdict` is that of its case over all rounds, `ledger` that of the run."""
+    """Yield a row for each record, with the verdict of its case and the ledger of the run."""
     plan = run_records.plan
     whole = describe(ledger or run_records.summary.ledger, "trial")
     tags = {case.id: json.dumps(case.tags, sort_keys=True) for case in plan.cases}
@@ -149,7 +149,7 @@ def unique_names(names: Sequence[str]) -> list[str]:
 
 
 def _scores(record: Record, scorers: list[str]) -> dict[str, Value]:
-    """Return the scores by scorer; the first score of a name belongs to the first scorer of that name, and so on."""
+    """Return the scores by scorer. Scorers of the same name get their scores in order."""
     found: dict[str, list[float | None]] = {}
     for score in record.scores:
         found.setdefault(score.name, []).append(score.value)
@@ -158,7 +158,7 @@ def _scores(record: Record, scorers: list[str]) -> dict[str, Value]:
 
 
 def write_csv(fields: tuple[Field, ...], rows: Iterator[dict[str, Value]], file: TextIO) -> None:
-    """Write a header and then row by row."""
+    """Write a header and the rows, one at a time."""
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow([safe_cell(field.name) for field in fields])
     for row in rows:
@@ -175,7 +175,7 @@ def safe_cell(text: str) -> str:
 
 
 def json_cell(text: str) -> str:
-    """Return JSON that fits a cell, with its texts cut if necessary, and without semicolons."""
+    """Return JSON without semicolons that fits a cell; cut its texts if necessary."""
     for longest in (None, *_SHORTER):
         shown = text if longest is None else json.dumps(_shortened(json.loads(text), longest))
         shown = shown.replace(";", "\\u003b")  # in JSON a semicolon occurs only in strings

@@ -1,1 +1,1 @@
-"""Audit the judges of a run, label their answers, and correct their scores by the labels of people."""
+"""Audit the judges of a run, collect people's labels, and correct the judges' scores by them."""

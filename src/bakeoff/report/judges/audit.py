@@ -34,7 +34,7 @@ class LabellerPair(FrozenModel):
     """The agreement of two labellers beyond chance: Cohen's kappa, over the answers that both labelled."""
 
     labellers: tuple[str, str]
-    answers: int  # that both labelled
+    answers: int  # the number that both labelled
     kappa: Estimate | None
 
 
@@ -47,7 +47,7 @@ class Agreement(FrozenModel):
 
 
 class JudgeAudit(FrozenModel):
-    """The audit of a judge in one run by the labels of people."""
+    """The audit of a judge in one run against the labels of people."""
 
     run: str
     scorer: str
@@ -94,12 +94,12 @@ def audit_judge(
 
     Args:
         run: the name of the run.
-        plan: of the run.
+        plan: the plan of the run.
         found: the judged trials with their labels.
         scorer: the name of the judge.
-        cut: the score from which on it passes an answer; that of the plan by default.
-        repeated: its scores of the same answer, asked several times, by attempt key.
-        repeated_from: where these come from, or why there are none.
+        cut: the lowest score with which the judge passes an answer; by default, as in the plan.
+        repeated: the judge's scores when asked repeatedly about one answer, by attempt key.
+        repeated_from: the source of these scores, or why there are none.
     """
     cut = usual_cut(plan) if cut is None else cut
     judged = found.of(scorer)
@@ -144,7 +144,7 @@ def _groups(found: Judgements, scorer: str, cut: float) -> list[LabelledGroup]:
 
 
 def _group(passed: bool, trials: Sequence[JudgedTrial]) -> LabelledGroup:
-    """Count labels by weight. Unequal weights make them count as fewer labels (Kish)."""
+    """Count labels by weight. Unequal weights reduce the effective number of labels (Kish)."""
     labelled = [(trial.label, trial.weight) for trial in trials if trial.label is not None]
     total, squares = fsum(weight for _, weight in labelled), fsum(weight**2 for _, weight in labelled)
     size = total**2 / squares if labelled else 0.0
@@ -255,7 +255,7 @@ def _warnings(audit: JudgeAudit) -> Iterator[Block]:
 
 
 def agreement_blocks(agreement: Agreement) -> list[Block]:
-    """Return how many answers each person labelled and how far they agree, also for the end of `bakeoff label`."""
+    """Describe how many answers each person labelled, and how far they agree."""
     if not agreement.labellers:
         return [TextBlock("Nobody has labelled anything for this judge.")]
     rows = tuple((Quote(name), count) for name, count in agreement.labellers.items())

@@ -1,9 +1,9 @@
-"""Collect the scores that judges gave in a run, with the labels of people, and correct them.
+"""Collect the scores that judges gave in a run, and correct them by the labels of people.
 
-Judgements          what judges scored, by scorer and subject; add every record that counts
-Calibration         one judge's score of one subject, corrected where there are enough labels
-CalibratedPair      the difference of two subjects by one judge's scores, corrected by labels of both
-calibration_table   shows them beside the scores of a run
+Judgements          the scores of judges, by scorer and subject; add every record that counts
+Calibration         one judge's score of one subject, corrected if there are enough labels
+CalibratedPair      the difference between two subjects by one judge, corrected by labels
+calibration_table   shows corrected scores beside the judges' scores
 """
 
 from collections import Counter
@@ -55,7 +55,7 @@ class Judgement:
 
     @property
     def place(self) -> tuple[str, str]:
-        """Return the key of the answer that was judged: a label counts only for exactly this answer."""
+        """Return the key of the judged answer: a label counts only for exactly this answer."""
         return self.attempt_key, self.answer or ""
 
 
@@ -73,7 +73,7 @@ class Calibration(FrozenModel):
 
 
 class Judgements:
-    """Collect judged trials while records stream by: each trial's latest record once, in any order."""
+    """The judged trials of a run. Add each trial's latest record once, in any order."""
 
     def __init__(
         self,
@@ -81,8 +81,8 @@ class Judgements:
         labels: Labels = NO_LABELS,
         *,
         keys: Mapping[str, CaseKey] | None = None,
-        also: str | None = None,  # a scorer that does not say that it is a judge
-        only_labelled: bool = False,  # collects nothing where nothing is labelled
+        also: str | None = None,  # another scorer to treat as a judge
+        only_labelled: bool = False,  # collects nothing if the run has no labels
     ) -> None:
         self.labels = labels
         self._idle = only_labelled and not labels.by_labeller
@@ -139,7 +139,7 @@ class Judgements:
         strata, labels = self.strata(scorer, subject), self.labels.of_scorer(scorer)
         scored, skipped = self.of(scorer).get(subject, []), self.labels.skipped(scorer)
         sampled = {one.place: labels[one.place] for one in scored if one.place in labels}
-        # How many trials each label stands for: those of the stratum that it was drawn from.
+        # Each label stands for a part of the trials in the stratum from which it was drawn.
         drawn = {place: max(given.values(), key=lambda label: label.time) for place, given in sampled.items()}
         counts = Counter(label.stratum for label in drawn.values())
         weights = {place: max(1.0, label.size / counts[label.stratum]) for place, label in drawn.items()}
@@ -162,7 +162,7 @@ class Judgements:
         return self._keys.get(one.case) or CaseKey(one.case)
 
     def calibration(self, scorer: str, subject: str) -> Calibration:
-        """Correct a judge's score of a subject, or say what is missing for it."""
+        """Correct a judge's score of a subject, or say which labels are missing."""
         trials = self.trials(scorer, subject)
         lacking = missing_labels(trials)
         return Calibration(
@@ -190,7 +190,7 @@ def repeated_scores(score: Score) -> tuple[float, ...]:
 
 
 def settled(labels: Iterable[Label]) -> float:
-    """Return the label of the majority: 1 for pass, 0 for fail, and 0.5 for a tie."""
+    """Return the majority of labels: 1 for pass, 0 for fail, and 0.5 for a tie."""
     given = [_PASS[label.label] for label in labels if label.label in _PASS]
     passes = sum(given)
     return 0.5 if 2 * passes == len(given) else float(2 * passes > len(given))
@@ -207,7 +207,7 @@ _COLUMNS = (
 
 
 def calibration_table(calibrations: Sequence[Calibration], run: str) -> Table | None:
-    """Return the judges' scores beside the corrected ones, or None where nothing is labelled."""
+    """Return the judges' scores beside the corrected ones, or None if nothing is labelled."""
     if not calibrations:
         return None
     rows = tuple(_row(one) for one in calibrations)
@@ -238,18 +238,18 @@ def _notes(calibrations: Sequence[Calibration], run: str) -> Iterable[Phrase]:
 
 
 class CalibratedPair(FrozenModel):
-    """The difference of two subjects by one judge's scores, corrected by labels of both."""
+    """The difference between two subjects by one judge's scores, corrected by labels of both."""
 
     scorer: str
     baseline: Calibration
     candidate: Calibration
     corrected: CorrectedDifference | None = None
-    alone: bool  # nothing but this judge scored the two, so that its score is the score
+    alone: bool  # this judge is the only scorer of both subjects
     lacking_in_common: str | None = None  # which labels are missing among the cases that both have
 
     @property
     def lacking(self) -> str | None:
-        """Say which labels are missing, or return None where both scores are corrected."""
+        """Say which labels are missing, or return None if both scores are corrected."""
         sides = (("baseline", self.baseline), ("candidate", self.candidate))
         missing = [f"in the {side}, {one.lacking}" for side, one in sides if one.lacking]
         return "; ".join(missing) or self.lacking_in_common
@@ -258,7 +258,7 @@ class CalibratedPair(FrozenModel):
 def calibrated_pairs(
     old: Judgements, new: Judgements, subjects: tuple[str, str], *, unlabelled: bool = False, level: float = ALPHA
 ) -> tuple[CalibratedPair, ...]:
-    """Return every judge that scored both subjects; with `unlabelled`, also judges without any label.
+    """Return a pair for each judge that scored both subjects; skip judges without labels by default.
 
     `level` is the error level of the intervals: less than 5 % if several subjects are compared.
     """
@@ -284,7 +284,7 @@ def _pair(old: Judgements, new: Judgements, subjects: tuple[str, str], scorer: s
 
 
 def by_labels(compared: Comparison, pairs: Sequence[CalibratedPair]) -> Comparison:
-    """Return a comparison by the corrected scores if a single judge scored and both sides have labels."""
+    """Base a comparison on corrected scores if only one judge scored and both sides have labels."""
     corrected = pairs[0].corrected if len(pairs) == 1 and pairs[0].alone else None
     if corrected is None:
         return compared

@@ -44,18 +44,18 @@ class SampledAnswer:
 
     @property
     def output(self) -> JsonValue:
-        """Return what the subject answered."""
+        """Return the subject's answer."""
         return self.record.transcript.output if self.record.transcript else None
 
     def labelled(self, time: float, labeller: str, label: Choice | None, note: str = "") -> Label:
-        """Return one person's label of the answer. The label None withdraws an earlier one."""
+        """Return one person's label of the answer; `label=None` withdraws an earlier label."""
         drawn = {name: getattr(self, name) for name in ("scorer", "answer", "judged", "stratum", "size")}
         trial = {name: getattr(self.record, name) for name in ("case", "subject", "round", "attempt_key")}
         return Label(time=time, labeller=labeller, label=label, note=note, **drawn, **trial)
 
 
 def read_judgements(folder: RunFolder, plan: Plan, scorer: str | None = None) -> Judgements:
-    """Read the judged trials of a run; `scorer` can name a judge that is not marked as one."""
+    """Read the judged trials of a run; `scorer` names another scorer to treat as a judge."""
     labels = read_labels(folder.labels_file)
     found = Judgements(plan, labels, also=scorer)
     for record in folder.latest_records(plan):
@@ -64,9 +64,9 @@ def read_judgements(folder: RunFolder, plan: Plan, scorer: str | None = None) ->
 
 
 def judges_calibrated(records: Iterable[Record], results: Path) -> tuple[bool, str]:
-    """Tell whether every judge of these records has enough labels in some run of the folder, and say in which.
+    """Tell whether every judge of these records has enough labels in some run of `results`.
 
-    Otherwise name a judge that has too few, and say how to label.
+    Also return a sentence: the runs with the labels, or a judge with too few and how to add more.
     """
     scores = (score for record in records for score in record.scores)
     judges = {(score.name, judge) for score in scores if isinstance(judge := score.metadata.get(JUDGE), str)}
@@ -87,7 +87,7 @@ def _labelled_judges(results: Path, judges: set[tuple[str, str]]) -> Iterator[tu
             continue
         try:
             found = read_judgements(folder, folder.read_plan())
-        except BakeoffError:  # a damaged run cannot vouch for a judge
+        except BakeoffError:  # a damaged run proves nothing about a judge
             continue
         for one in found.calibrations():
             if one.lacking is None and (one.scorer, one.judge) in judges:
@@ -165,17 +165,17 @@ _AT_A_TIME = 8  # questions to a judge
 async def ask_again(
     judge: Scorer, scorer: str, plan: Plan, records: Sequence[Record], times: int
 ) -> tuple[dict[str, Sequence[float]], Usage]:
-    """Ask a judge several times about the answers of records. Nothing in the run changes.
+    """Ask a judge several times about recorded answers. Nothing in the run changes.
 
     Args:
         judge: The judge. A `ModelJudge` is called once, because it repeats its question itself.
-        scorer: The name of its scores.
+        scorer: The name of the judge's scores.
         plan: The plan of the run.
         records: The records of the answers.
         times: How often to ask about each answer.
 
     Returns:
-        The scores by attempt key, and what asking cost.
+        The scores by attempt key, and the usage of the calls.
     """
     asked = 1 if isinstance(judge, ModelJudge) else times
     cases = {case.id: case for case in plan.cases}

@@ -43,7 +43,7 @@ _BREAK = "\u200b"  # a zero-width space; a backslash does not stop GitHub from s
 def to_markdown(content: Report | Blocks, longest: int = MAX_COMMENT_LENGTH) -> str:
     """Return a report or blocks as Markdown of at most `longest` characters.
 
-    What does not fit is left out from the end, and a note counts it.
+    Blocks at the end that do not fit are left out, and a note counts them.
     """
     blocks = text_blocks(content)
     written = [_block(block) for block in blocks]

@@ -69,9 +69,9 @@ def fit_table(table: Table, width: int, measure: Callable[[str], int] = len) -> 
     """Return the fullest version of a table that fits. If none fits, return the smallest one with folded names.
 
     Args:
-        table: with at least one row.
-        width: of the terminal, in columns.
-        measure: gives the columns that a text takes; letters of some scripts take two.
+        table: a table with at least one row.
+        width: the width of the terminal, in columns.
+        measure: returns the width of a text; letters of some scripts take two columns.
     """
     rows = [[as_datum(value) for value in row] for row in table.rows]
     columns = list(table.columns)
@@ -96,10 +96,10 @@ def fit_table(table: Table, width: int, measure: Callable[[str], int] = len) -> 
 
 
 def split_table(table: Table, width: int, measure: Callable[[str], int] = len) -> list[TextTable]:
-    """Return a table unchanged if it fits, else split into several tables, with titles of columns on several lines.
+    """Split a table that is too wide into several tables, with column titles on several lines.
 
-    Each has the first column, and as many others as fit. Nothing is left out. A table with more columns than rows is
-    turned first.
+    Each has the first column and as many others as fit. Nothing is left out. A table with more
+    columns than rows is transposed first.
     """
     whole = fit_table(table, width, measure)
     if _needed(whole, measure) > width and len(table.columns) - 1 > len(table.rows):

@@ -1,4 +1,4 @@
-"""The summary of a run as blocks: for the terminal, `bakeoff merge`, the page of a GitHub step and the HTML page."""
+"""Describe a run as blocks for the terminal, `bakeoff merge`, GitHub steps and the HTML page."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -23,7 +23,16 @@ from bakeoff.report.blocks import (
     paragraph,
     text_blocks,
 )
-from bakeoff.report.formatting import NO_INTERVAL, UNKNOWN, cost, duration, percent, sentence
+from bakeoff.report.formatting import (
+    NO_INTERVAL,
+    UNKNOWN,
+    duration,
+    interval_notes,
+    judging_note,
+    known_cost,
+    percent,
+    sentence,
+)
 from bakeoff.report.gates import GATE_TONES, gates_sentence, worst_last
 from bakeoff.report.suites.numbers import MAX_NOT_PASSED, MAX_WORST, SuiteNumbers, SuitesSummary, why_not
 from bakeoff.report.suites.outcomes import EvalOutcome
@@ -84,7 +93,7 @@ def step_blocks(summary: SuitesSummary, missed: list[EvalOutcome]) -> Iterator[B
 
 
 def page_sections(summary: SuitesSummary) -> Iterator[Section]:
-    """Yield the sections that the HTML page has besides those of any run."""
+    """Yield the sections that the HTML page has in addition to those of other runs."""
     yield Section("suites", "Suites", (_suites(summary),))
     if summary.comparisons is not None:
         from bakeoff.report.compare.within_run import describe_comparisons
@@ -138,7 +147,7 @@ def _suite_row(name: str, file: str, numbers: SuiteNumbers) -> tuple[Value, ...]
         counted(numbers.grader_errors),
         Datum(duration(numbers.seconds), sort=numbers.seconds),
         numbers.usage.tokens,
-        Datum(cost(numbers.usage.cost), sort=numbers.usage.cost),
+        Datum(known_cost(numbers.usage), sort=numbers.usage.cost),
     )
 
 
@@ -157,9 +166,7 @@ def notes(summary: SuitesSummary) -> Iterator[str]:
     verb = "has" if total.scored == 1 else "have"
     yield describe(summary.ledger, "eval")
     yield f"{part_of(total.scored, total.cases, 'case')}{rounds} {verb} a score; the mean is over cases"
-    methods = sorted({numbers.interval.method for numbers in summary.suites.values() if numbers.interval})
-    if methods:
-        yield f"interval: {'; '.join(methods)}"
+    yield from (note.removesuffix(".") for note in interval_notes(one.interval for one in summary.suites.values()))
     if summary.comparisons is not None:
         from bakeoff.report.compare.within_run import STOPPED_NOTE
 
@@ -170,7 +177,7 @@ def notes(summary: SuitesSummary) -> Iterator[str]:
 
         yield what_was_lost_unequally(unequal).removesuffix(".")
     if total.judging != NO_USAGE:
-        yield f"judges used {total.judging.tokens:,} tokens ({cost(total.judging.cost)}), which are in no suite's cost"
+        yield judging_note(total.judging, "suite")
     if not summary.complete:
         yield "the run was stopped before its end, or not all of it could be read: these are the reported tests"
 

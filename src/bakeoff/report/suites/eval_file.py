@@ -1,4 +1,4 @@
-"""The file of `--eval-json`: write it, read it as outcomes or as a run, and merge the files of shards.
+"""Write files of `--eval-json`, read them as outcomes or as runs, and merge the files of shards.
 
 docs/how-to/pytest-reports.md describes the format. Every number in the file is computed again from its rounds when the
 file is read: numbers that were edited by hand have no effect.
@@ -50,7 +50,7 @@ _COUNTS = ("cases", "scored", "passed", "failed", "recorded", "undecided", "roun
 
 
 class EvalRound(FrozenModel):
-    """One round of a case. `record` is what a run's journal holds; the other fields are derived from it."""
+    """One round of a case: a `record` as in a run's journal, and fields derived from it."""
 
     score: float | None
     verdict: Verdict
@@ -113,7 +113,7 @@ class EvalFile(FrozenModel):
 
     @property
     def planned(self) -> Ledger:
-        """Return the ledger, counted again from the cases. It is incomplete if the file contradicts it or lacks it."""
+        """Count the ledger from the cases; it is incomplete if the file has another or none."""
         outcomes, said = self.outcomes, self.ledger
         shards = said.shards if said else None
         found = summary_of(SuiteTallies.of(outcomes), complete=self.complete, shards=shards)
@@ -132,7 +132,8 @@ class EvalFile(FrozenModel):
         for said, found in [(self.numbers, counted.numbers), *pairs]:
             if found is None or any(getattr(said, key) != getattr(found, key) for key in _COUNTS):
                 return "the file contradicts itself: its numbers and its cases do not add up"
-        if self.ledger not in (None, counted.ledger.model_copy(update={"named": ()})):
+        uncounted = {"named": (), **({"silent": self.ledger.silent} if self.ledger else {})}  # not in older versions
+        if self.ledger not in (None, counted.ledger.model_copy(update=uncounted)):
             return "the file contradicts itself: its ledger and its cases do not add up"
         return ""
 
@@ -221,7 +222,7 @@ class MergedEvals:
 
     outcomes: list[EvalOutcome]
     complete: bool
-    files: int  # that add a test
+    files: int  # the number of files that add a test
     shards: ShardsHere | None  # as the files say; None: they were not made with --eval-shard
     notes: tuple[str, ...] = ()
 
@@ -236,7 +237,7 @@ def merge_files(paths: Sequence[Path]) -> MergedEvals:
     origin: dict[str, Path] = {}
     twice, stopped, decided, empty = 0, dict[Path, str](), [], []
     shards: dict[Path, ShardsHere] = {}
-    files = 0  # that add a test
+    files = 0  # the number of files that add a test
     for path in paths:
         file = read_eval_file(path)
         shards |= {path: file.ledger.shards} if file.ledger is not None and file.ledger.shards is not None else {}
@@ -278,12 +279,12 @@ _MAX_NAME_LENGTH = 300
 
 
 class EvalFileReader:
-    """Read files that `--eval-json` or `bakeoff merge` wrote."""
+    """The reader of files that `--eval-json` or `bakeoff merge` wrote."""
 
     what = "an eval file (.json, from pytest --eval-json)"
 
     def recognises(self, path: Path) -> bool:
-        """Tell whether a file begins as those of `--eval-json` do."""
+        """Tell whether a file begins like a file of `--eval-json`."""
         if path.suffix != ".json" or not path.is_file():
             return False
         with open_file(path) as file:
@@ -300,12 +301,12 @@ class EvalFileReader:
         return Circumstances(versions=versions, ledger=file.planned, gates=file.gates)
 
     def read(self, path: Path) -> Iterator[Record]:
-        """Yield all rounds, under the names that cases and subjects have in the plan."""
+        """Yield the records of all rounds, with the names of cases and subjects in the plan."""
         return _records(read_eval_file(path).outcomes)
 
 
 def source_of(outcomes: Sequence[EvalOutcome], path: Path, **known: Any) -> Source:
-    """Return evals in memory as a source, as if they were read from a file at `path`; `known` has ledger and gates."""
+    """Return outcomes as a source, as if read from `path`; `known` may have a ledger and gates."""
     found = Circumstances(versions=(__version__,), **known)
     return Source(path, RecordsInMemory(_description(path, outcomes), lambda: _records(outcomes), found))
 
@@ -322,7 +323,7 @@ def _records(outcomes: Sequence[EvalOutcome]) -> Iterator[Record]:
 
 
 def plan_of(outcomes: Sequence[EvalOutcome], name: str = SUBJECT) -> Plan:
-    """Make a plan of outcomes, with a subject for each set of parameters.
+    """Make a plan from outcomes, with a subject for each set of parameters.
 
     The plan has the most rounds of any suite; each case has the pass rule of its suite.
     """
@@ -361,7 +362,7 @@ def _scorers(outcome: EvalOutcome) -> tuple[ScorerSpec, ...] | None:
 
 
 def _places(outcomes: Sequence[EvalOutcome]) -> list[tuple[str, str]]:
-    """Return the subject and case of each outcome; no two are the same."""
+    """Return the names of subject and case for each outcome; no two pairs are the same."""
     by_subject: dict[str, list[int]] = {}
     for place, outcome in enumerate(outcomes):
         name = visible(subject_name(outcome.parameters), _MAX_NAME_LENGTH).strip() or SUBJECT

@@ -85,7 +85,7 @@ def annotations(
 
 
 class OutcomeRedactor:
-    """Remove known secrets from outcomes before they are written to a file."""
+    """A function that removes known secrets from outcomes before they are written to a file."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._redactor = Redactor(known_secrets(environment))

@@ -1,4 +1,4 @@
-"""Gates on the suites of a whole run: a least pass rate, a least score, no regression against earlier runs."""
+"""Judge the gates of a run's suites: pass rate, score, and no regression against earlier runs."""
 
 import time
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -39,8 +39,8 @@ _Suites = Mapping[SuiteName, Sequence[EvalOutcome]]
 class SuiteGates:
     """The gates that were asked for.
 
-    `baseline` is an earlier run, and `rule` says how to compare with it. `decided` has, by suite, the comparisons that
-    were updated after every case; `not_needed` has the node ids of cases that were skipped because of them.
+    `baseline` is an earlier run, and `rule` says how to compare with it. `decided` maps suites to
+    comparisons that were updated after every case; the cases in `not_needed` were skipped for them.
     """
 
     min_pass_rate: float | None = None
@@ -60,7 +60,7 @@ def judge_gates(gates: SuiteGates, outcomes: Iterable[EvalOutcome], summary: Sui
     found: dict[str, GateEvidence] = {}
     numbers, ledger = summary.numbers, summary.ledger
     common = GateEvidence(ledgers={"": ledger}, allowed=gates.allowed, option=f"{gates.prefix}allow-undecided")
-    best = 1.0 if ledger.undecided else None  # where nothing has a result
+    best = 1.0 if ledger.undecided else None  # if nothing has a result
     if (wanted := gates.min_pass_rate) is not None:
         sentence = "no case has a threshold, so that none passed or failed"
         sentence = "no case with a threshold has a result" if ledger.undecided else sentence
@@ -152,7 +152,7 @@ def _judge_suites(arms: Mapping[str, PairedArms], gates: SuiteGates) -> dict[str
 def read_history(folder: Path, written: Path | None, baseline: Path | None = None) -> list[SeriesRun]:
     """Return the files of `--eval-json` below a folder, sorted by start, without the one to be `written`.
 
-    They begin with the `baseline`, which may be elsewhere, or else with the oldest.
+    The first is the `baseline`, which may be in another folder, or else the oldest file.
 
     Raises `UsageError` if there are none, and an error for any other `.json` file: it could be a damaged result.
     """

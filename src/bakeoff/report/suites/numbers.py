@@ -6,6 +6,7 @@ Outcomes are read once and not kept: a session may have more of them than fit in
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields
+from itertools import chain
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,7 +16,7 @@ from bakeoff.record import NO_USAGE, Usage
 from bakeoff.report.suites.outcomes import EvalOutcome
 from bakeoff.stats.cells import Cell
 from bakeoff.stats.intervals import Interval, interval_of_passes, score_interval
-from bakeoff.storage.ledger import Ledger, Missing, ShardsHere, missing_kind
+from bakeoff.storage.ledger import Ledger, Missing, ShardsHere, missing_kind, scorers_heard, silent_scorers
 from bakeoff.verdict import LOST, Verdict
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ class SuiteTally:
     judging: Usage = NO_USAGE
     worst: list[Worst] = field(default_factory=list)
     missing: Counter[Missing] = field(default_factory=Counter)
+    heard: Counter[tuple[str, bool]] = field(default_factory=Counter)  # scorers, by whether they gave a number
 
     def add(self, outcome: EvalOutcome) -> None:
         """Count one case."""
@@ -104,6 +106,9 @@ class SuiteTally:
         if (cell := cell_of(outcome)) is not None:
             self.cells.append(cell)
         scores = [score for record in outcome.records for score in record.scores]
+        if outcome.problem is None:
+            judged = (record.scores for record in outcome.records if record.verdict.counts)
+            self.heard.update(scorers_heard(chain.from_iterable(judged)))
         self.grader_errors += sum(score.failure is not None for score in scores)
         self.unscored += sum(score.failure is None and score.value is None for score in scores)
         self.seconds += outcome.seconds
@@ -159,7 +164,7 @@ class SuiteTallies:
     """The sums of a whole session, by suite."""
 
     suites: dict[SuiteName, SuiteTally] = field(default_factory=dict)
-    missed: list[EvalOutcome] = field(default_factory=list)  # the first that did not reach their threshold
+    missed: list[EvalOutcome] = field(default_factory=list)  # the first cases below their threshold
     unjudged: list[EvalOutcome] = field(default_factory=list)
     unscored: list[str] = field(default_factory=list)  # node ids of the first that are recorded without a score
     rounds: dict[str, Counter[Verdict]] = field(default_factory=dict)  # by the parameters that tell subjects apart
@@ -237,7 +242,7 @@ def why_not(outcome: EvalOutcome) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SuitesSummary:
-    """The numbers of a run: the head of the file of `--eval-json`."""
+    """The numbers of a run, which are also at the head of an `--eval-json` file."""
 
     tallies: SuiteTallies
     suites: dict[SuiteName, SuiteNumbers]
@@ -255,6 +260,7 @@ class SuitesSummary:
             planned=numbers.cases,
             **numbers.model_dump(include={"passed", "failed", "recorded"}),
             missing=dict(sum((tally.missing for tally in tallies.suites.values()), Counter[Missing]())),
+            silent=dict(sum((Counter(silent_scorers(each.heard)) for each in tallies.suites.values()), Counter[str]())),
             unscored=numbers.cases - numbers.scored - numbers.undecided,
             named=tuple(f"{outcome.nodeid}: {outcome.problem}" for outcome in tallies.unjudged),
             ended=self.complete,

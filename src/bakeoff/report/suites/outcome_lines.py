@@ -196,7 +196,7 @@ _FRAME = re.compile(r'^  File "([^"]+)", line (\d+), in (\S+)', re.MULTILINE)  #
 
 
 def failure_text(outcome: EvalOutcome, width: int = _USUAL_WIDTH) -> str:
-    """Return a failure with everything that explains it, in lines of at most `width` columns."""
+    """Describe a failure in full, in lines of at most `width` columns."""
     lines = [headline(outcome)]
     for name, text in _fields(outcome):
         lines += _field(name, text, max(_NARROWEST, width))
@@ -204,7 +204,7 @@ def failure_text(outcome: EvalOutcome, width: int = _USUAL_WIDTH) -> str:
 
 
 def failure_line(outcome: EvalOutcome) -> str:
-    """Return a failure in one line, with the reason of the worst scorer."""
+    """Describe a failure in one line, with the reason of the worst scorer if possible."""
     record = _worst(outcome)
     told = outcome.problem or record is None or not record.scores or (record.attempt and record.attempt.failure)
     if told or record is None or outcome.score is None or outcome.threshold is None:
@@ -217,7 +217,7 @@ def failure_line(outcome: EvalOutcome) -> str:
 
 
 def headline(outcome: EvalOutcome) -> str:
-    """Return the failure in one line."""
+    """Describe a failure by score, threshold and error, without the reasons of scorers."""
     if outcome.problem:
         return f"could not be scored: {escaped(outcome.problem)}"
     record = _worst(outcome)
@@ -289,7 +289,7 @@ def _field(name: str, text: str, width: int) -> Iterator[str]:
 
 
 def _wrapped(line: str, width: int) -> list[str]:
-    """Return the line in pieces that fit the columns; letters of some scripts take two."""
+    """Break a line into pieces that fit the width; letters of some scripts take two columns."""
     if line.isascii():
         return textwrap.wrap(line, width, replace_whitespace=False) or [""]
     from rich.cells import cell_len, chop_cells

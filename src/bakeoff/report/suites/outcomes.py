@@ -35,7 +35,7 @@ class EvalOutcome(FrozenModel):
     problem: CleanText | None = None  # why it is undecided: a broken scorer, or a task that could not be run
 
     def judged(self, records: Sequence[Record], **more: Any) -> Self:
-        """Return the outcome with its records, and the verdict that they have in every report.
+        """Return the outcome with these records and the verdict derived from them.
 
         `more` are other fields to replace; they are not validated, so their texts must be clean.
         """
@@ -46,7 +46,7 @@ class EvalOutcome(FrozenModel):
 
     @property
     def case_id(self) -> str:
-        """Return the id of its case in a run: that of its test, without the parameters that tell subjects apart."""
+        """Return the id of the case: the node id without the parameters of the subject."""
         return escaped(self.nodeid.replace(f"[{self.parameters}-", "[", 1) if self.parameters else self.nodeid)
 
     @property
@@ -61,12 +61,12 @@ class EvalOutcome(FrozenModel):
 
     @property
     def used(self) -> Usage:
-        """Return what the task used; scorers are counted in `judging`."""
+        """Return the usage of the task; scorers are counted in `judging`."""
         return sum((record.used for record in self.records), NO_USAGE)
 
     @property
     def judging(self) -> Usage:
-        """Return what scorers used."""
+        """Return the usage of scorers."""
         return sum((record.judging for record in self.records), NO_USAGE)
 
 

@@ -1,4 +1,4 @@
-"""Serve the same pages from this machine, with live progress.
+"""Serve the pages of runs from this machine, with live progress.
 
 app      the routes, the live progress, the server and its access control
 label    the page of `bakeoff label`, which stores labels

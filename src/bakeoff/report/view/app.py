@@ -1,6 +1,6 @@
-"""Serve the index at `/`, a run at `/runs/NAME`, and the changes of each at `/events` below it, on loopback.
+"""Serve the index (`/`) and runs (`/runs/NAME`) on loopback, with live changes at `…/events`.
 
-Any web page that is open in the same browser can send requests here: `Guard` answers only those with our token.
+Other web pages in the same browser can send requests here, so `Guard` requires our token.
 """
 
 import asyncio
@@ -76,7 +76,7 @@ class LiveProgress:
         before = self._at
         if (planned := self.folder.plan_file.stat().st_mtime_ns) != self._planned:
             self._planned, self.plan = planned, read_plan(self.folder)
-            self._forget()  # what was scored otherwise no longer counts
+            self._forget()  # scores by the old plan no longer count
         for raw in self._new_lines():
             entry = read_line(raw, 0, Blobs(self.folder.path / "blobs"))
             match entry:
@@ -105,7 +105,7 @@ class LiveProgress:
             return
         with open_file(self.folder.journal_file) as journal:
             if journal.seek(0, os.SEEK_END) < self._at:
-                self._forget()  # another journal stands in its place
+                self._forget()  # the journal was replaced
             journal.seek(self._at)
             for _, raw in lines_forwards(journal):
                 self._at = journal.tell()
@@ -178,13 +178,13 @@ def event(name: str, news: dict[str, Any]) -> bytes:
 
 
 RUNS = "/runs/"
-_REST = 3  # times as long as a run took to read, it is left alone: a long one takes a quarter of a core at most
+_REST = 3  # pause for this many times the reading time, so that a long run takes at most a quarter of a core
 
 
 class Look(NamedTuple):
     """The state of a run's files, taken before the run itself is read."""
 
-    plan: int  # when it was written: scoring anew begins with another one
+    plan: int  # when it was written: scoring again writes a new plan
     size: int
     changed: int
     running: bool
@@ -196,7 +196,7 @@ def look_at(results: Path) -> dict[str, Look]:
     for folder in run_folders(results):
         try:
             looks[folder.name] = look_into(folder)
-        except (OSError, BakeoffError):  # deleted just now, or not ours to read
+        except (OSError, BakeoffError):  # just deleted, or not readable for us
             continue
     return looks
 
@@ -210,7 +210,7 @@ def look_into(folder: RunFolder) -> Look:
 
 
 class FolderWatch:
-    """Track the changes for one listener."""
+    """The changes of a results folder, for one listener."""
 
     def __init__(self, results: Path, seen: dict[str, Look]) -> None:
         self._results = results
@@ -255,7 +255,7 @@ TOKEN = "token"  # noqa: S105 - the name of the parameter
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """Let only authorised requests through to the application."""
+    """A layer around the application that lets only authorised requests through."""
 
     app: ASGIApp
     port: int
@@ -326,9 +326,9 @@ class Guard:
 
 LEADERBOARD = "/leaderboard"
 POLL_SECONDS = 0.5
-INDEX_POLL_SECONDS = 1.0  # a look at a thousand runs takes a twentieth of that
+INDEX_POLL_SECONDS = 1.0  # checking a thousand runs takes a twentieth of that
 _HEARTBEAT = 20  # polls without news, after which a sign of life is sent
-_MAX_PAGES = 100  # of the index that are known apart
+_MAX_PAGES = 100  # open index pages whose contents are remembered
 
 
 class Pages:
@@ -413,9 +413,9 @@ def make_app(results: Path, port: int, token: str, *, parts: Parts = no_parts) -
 
     Args:
         results: the folder whose runs are shown.
-        port: that the server listens on, which is part of its name.
-        token: that a request must carry.
-        parts: makes what doors add to the page of a run.
+        port: the port that the server listens on.
+        token: the token that a request must carry.
+        parts: makes the sections that doors add to the page of a run.
     """
     until_end = ExitStack()
     pages = Pages(results, until_end.enter_context(temporary_folder("bakeoff-view-")), parts)
@@ -469,8 +469,8 @@ def serve(results: Path, port: int, ready: Callable[[str], None], *, parts: Part
 def serve_app(make: Make, port: int, ready: Callable[[str], None]) -> None:
     """Serve an application on a loopback socket until Ctrl-C, or until it stops the server itself.
 
-    Port 0 takes a free one. `ready` receives the address, with its token, once it answers. Raises `UsageError` if the
-    port is taken.
+    Port 0 picks a free port. `ready` receives the address, with its token, once the server answers.
+    Raises `UsageError` if the port is taken.
     """
     with _listen(port) as listening:
         bound: int = listening.getsockname()[1]
@@ -479,12 +479,12 @@ def serve_app(make: Make, port: int, ready: Callable[[str], None]) -> None:
         def stop() -> None:
             server.should_exit = True
 
-        # Event streams have no end of their own.
+        # Event streams never end by themselves.
         app = no_proxy(make(bound, token, stop))
         config = server_config(app, ServerLimits(), log_level="error", timeout_graceful_shutdown=1)
         server = uvicorn.Server(config)
         ready(f"http://{HOST}:{bound}/?{TOKEN}={token}")
-        # Ctrl-C cuts off streams, and pages that are being made: no error that anybody should read of.
+        # Ctrl-C cuts off streams and pages that are being made, which is not an error to report.
         logging.getLogger("uvicorn.error").addFilter(lambda _: not server.should_exit)
         server.run(sockets=[listening])
 

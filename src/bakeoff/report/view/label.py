@@ -64,7 +64,7 @@ class Labelling:
         return len(self._drawn) - len(self._given)
 
     def give(self, place: int, choice: Choice, note: str) -> None:
-        """Keep a label for the answer that is shown now. Ignore labels for other answers: they were sent twice."""
+        """Store a label for the answer that is shown; ignore labels that were sent twice."""
         if place == self.place:
             self._write(place, choice, note)
             self._given[place] = choice
@@ -129,7 +129,7 @@ def _listed(given: Any) -> list[str]:
 
 
 def make_label_app(labelling: Labelling, labeller: str, port: int, token: str, stop: Callable[[], None]) -> Guard:
-    """Return the labelling application behind its guard. It calls `stop` when the person has finished."""
+    """Return the labelling application behind its guard. Finishing the session calls `stop`."""
     working = asyncio.Lock()  # one change at a time
 
     async def show(request: Request) -> Response:  # noqa: ARG001 - starlette's shape

@@ -1,1 +1,1 @@
-"""Supervise sandboxed commands, one process each. Only the standard library, so that it runs as `python -I -S`."""
+"""Supervise sandboxed commands, one process each, using only the standard library."""

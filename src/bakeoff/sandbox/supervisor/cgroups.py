@@ -1,8 +1,8 @@
-"""Put a command into a control group of its own if this process may make one: the kernel then enforces its limits.
+"""Put a command into its own control group, if possible, so that the kernel enforces limits.
 
-Version 2 has one folder per group, version 1 one per controller. The group is made below our own, or beside it where
-version 2 permits no other place, so that limits of ours still apply. Its name identifies its supervisor: the next
-Bakeoff process removes the groups of supervisors that are gone.
+Version 2 has one folder per group, version 1 one per controller. The new group is inside our own,
+so that our limits still apply, or beside it if version 2 permits no other place. Its name
+identifies its supervisor, so that the next Bakeoff process can remove groups of dead supervisors.
 """
 
 import os
@@ -14,11 +14,11 @@ from .kernel import LINUX
 
 PREFIX = "bakeoff"
 CONTROLLERS = ("memory", "pids")
-REMOVE_SECONDS = 2.0  # the kernel takes a moment to notice that a group is empty
+REMOVE_SECONDS = 2.0  # the kernel needs a moment to see that a group is empty
 
 
 def start_time(pid: int) -> str:
-    """Return the start time of a process, which tells it from later ones with the same pid; empty if it has ended."""
+    """Return the start time of a process, which tells apart equal pids; empty if it has ended."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return file.read().rsplit(b")", 1)[1].split()[19].decode()
@@ -27,21 +27,21 @@ def start_time(pid: int) -> str:
 
 
 def write(path: str, value: str) -> None:
-    """Write a value to a file of the kernel. Raises `OSError` if the kernel refuses it."""
+    """Write a value to a kernel file. Raise `OSError` if the kernel refuses it."""
     with open(path, "w", encoding="ascii") as file:
         file.write(value)
 
 
 def write_if_there(path: str, value: str) -> None:
-    """Write a value to a file of the kernel, unless this kernel does not have it."""
+    """Write a value to a kernel file, if this kernel has the file."""
     try:
         write(path, value)
     except OSError:
-        pass  # a kernel without this setting
+        pass  # the kernel lacks this setting
 
 
 class Cgroup:
-    """The group of one command. `make` it, have the command `join` it, and `remove` it when nothing is left."""
+    """The group of one command: `make` it, let the command `join` it, then `remove` it."""
 
     def __init__(self, version: int, parents: dict[str, str]) -> None:
         self.version = version
@@ -49,7 +49,7 @@ class Cgroup:
         self.folders = {controller: f"{parent}/{name}" for controller, parent in parents.items()}
 
     def make(self, memory: int, processes: int) -> None:
-        """Make the group with limits of memory, in bytes, and of processes. Raise `OSError` if we may not."""
+        """Make the group with limits for memory, in bytes, and for processes."""
         for folder in set(self.folders.values()):
             os.mkdir(folder)
         group, pids = self.folders["memory"], self.folders["pids"]
@@ -69,23 +69,23 @@ class Cgroup:
             write(f"{folder}/cgroup.procs", "0")
 
     def ran_out_of_memory(self) -> bool:
-        """Return True if the kernel has killed a process of the group, or refused a connection, for lack of memory."""
+        """Return True if the kernel killed a process or refused a connection for lack of memory."""
         group = self.folders["memory"]
         if self.version == 1:
-            # Connections wait for ever where no memory is left for them; no process is ended for that.
+            # Without memory, connections wait forever, and no process is killed.
             return has_killed(f"{group}/memory.oom_control") or number_in(f"{group}/memory.kmem.tcp.failcnt") > 0
         return has_killed(f"{group}/memory.events")
 
     def remove(self) -> None:
-        """Kill the remaining processes of the group, and remove it.
+        """Kill the remaining processes of the group and remove it.
 
-        A group that cannot be removed is left to the next Bakeoff process.
+        If removal fails, the next Bakeoff process removes the group.
         """
         remove_groups(set(self.folders.values()))
 
 
 def has_killed(path: str) -> bool:
-    """Return True if the kernel has killed a process of the group; False if the file cannot be read."""
+    """Return True if the kernel killed a process of the group; False if that is unknown."""
     try:
         with open(path, encoding="ascii") as file:
             return any(line.startswith("oom_kill ") and line.split()[1] != "0" for line in file)
@@ -94,12 +94,12 @@ def has_killed(path: str) -> bool:
 
 
 def number_in(path: str) -> int:
-    """Return the number in a file of the kernel; 0 if this kernel does not have the file."""
+    """Return the number in a kernel file; 0 if this kernel does not have the file."""
     try:
         with open(path, encoding="ascii") as file:
             return int(file.read())
     except OSError:
-        return 0  # a kernel without this count
+        return 0  # the kernel lacks this count
 
 
 def remove_groups(folders: set[str]) -> None:
@@ -120,23 +120,23 @@ def remove_groups(folders: set[str]) -> None:
 
 
 def kill_group(folder: str) -> None:
-    """Kill all processes of a control group. It can be removed when they have ended."""
+    """Kill all processes of a control group. Once they have ended, it can be removed."""
     try:
         write(f"{folder}/cgroup.kill", "1")
         return
     except OSError:
-        pass  # version 1, or an older kernel
+        pass  # version 1 or an older kernel
     try:
         with open(f"{folder}/cgroup.procs", encoding="ascii") as file:
             members = [int(line) for line in file]
         for pid in members:
             os.kill(pid, signal.SIGKILL)
     except OSError:
-        pass  # they have ended meanwhile
+        pass  # they have just ended
 
 
 def sweep_groups(parents: dict[str, str]) -> None:
-    """Remove the groups of supervisors that are gone."""
+    """Remove the groups of dead supervisors."""
     space = str(os.stat("/proc/self/ns/pid").st_ino)
     for parent in set(parents.values()):
         for name in os.listdir(parent):
@@ -146,7 +146,7 @@ def sweep_groups(parents: dict[str, str]) -> None:
 
 
 def find_parents() -> dict[str, Any] | None:
-    """Return the version, and for each controller the folder in which we may make groups, as `Cgroup` takes them.
+    """Return the version and, by controller, the folders where we may make groups, for `Cgroup`.
 
     None means that this process cannot make groups.
     """
@@ -169,7 +169,7 @@ def find_parents() -> dict[str, Any] | None:
 
 
 def mounted_hierarchies() -> dict[str, tuple[str, str]]:
-    """Return the root and the mount point of each controller's hierarchy; version 2 has the empty name."""
+    """Return root and mount point of each controller's hierarchy. Version 2 has an empty name."""
     found = {}
     with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
         for line in file:
@@ -184,14 +184,14 @@ def mounted_hierarchies() -> dict[str, tuple[str, str]]:
 
 
 def own_folder(mounted: tuple[str, str], path: str) -> str:
-    """Return the folder of a control group, given the root and mount point of its hierarchy and its path there."""
+    """Return the folder of a group, given its path and its hierarchy's root and mount point."""
     root, point = mounted
     below = path[len(root.rstrip("/")) :] if path.startswith(root) else path
     return (point + below).rstrip("/")
 
 
 def upwards(mounted: tuple[str, str], path: str) -> list[str]:
-    """Return our group and those around it that delegate the controllers. A group with processes of its own cannot."""
+    """Return our group and its parents, as far as they delegate controllers."""
     folder, point = own_folder(mounted, path), mounted[1]
     found = []
     while folder.startswith(point):
@@ -200,13 +200,13 @@ def upwards(mounted: tuple[str, str], path: str) -> list[str]:
                 if set(CONTROLLERS) <= set(file.read().split()):
                     found.append(folder)
         except OSError:
-            pass  # not there, or not ours to read
+            pass  # missing or unreadable
         folder = os.path.dirname(folder)
     return found
 
 
 def works(version: int, parents: dict[str, str]) -> bool:
-    """Return True if a group can be made and joined. This is tried in a process that ends at once."""
+    """Return True if a group can be made and joined, as tried in a short-lived process."""
     if not all(os.access(parent, os.W_OK) for parent in parents.values()):
         return False
     pid = os.fork()
@@ -219,5 +219,5 @@ def works(version: int, parents: dict[str, str]) -> bool:
         finally:
             os._exit(1)
     joined = os.waitpid(pid, 0)[1] == 0
-    sweep_groups(parents)  # the one that it made, too
+    sweep_groups(parents)  # including the group made for this test
     return joined

@@ -18,23 +18,23 @@ Watch = MemoryWatch | CgroupWatch | ConnectionWatch
 
 
 def supervise(control: int) -> NoReturn:
-    """Take the order from the control socket: one JSON line. Send two lines: our pid, and at the end the report.
+    """Read the order from the control socket, send our pid, and at the end send the report.
 
-    Writing to the socket ends the command early, and so does closing it: if Bakeoff dies in any way, the command dies
-    too. The report repeats the secret of the order, so that nobody else can make one.
+    Each message is a JSON line. If Bakeoff writes to the socket or closes it, even by dying, the
+    command ends early. The report repeats the order's secret, so that nobody can forge it.
     """
     os.set_inheritable(control, False)
     send(control, {"pid": os.getpid()})
     received = b""
     while not received.endswith(b"\n"):
         if not (chunk := os.read(control, 1 << 16)):
-            os._exit(0)  # Bakeoff has ended before it gave an order
+            os._exit(0)  # Bakeoff ended before it gave an order
         received += chunk
     order: Order = json.loads(received)
     try:
         if "sweep" in order:
             report = sweep(order["sweep"])
-        elif "probe" in order:  # for our rights on this machine; it removes the groups that killed supervisors left
+        elif "probe" in order:  # find our rights, and remove groups of killed supervisors
             report = {"cgroup": find_parents(), "own_ipc": LINUX and can_own_ipc()}
         else:
             report = carry_out(order, control)
@@ -48,18 +48,18 @@ def send(control: int, message: dict[str, Any]) -> None:
     try:
         os.write(control, json.dumps(message).encode() + b"\n")
     except OSError:
-        pass  # no reader is left
+        pass  # nobody reads it
 
 
 def carry_out(order: Order, control: int) -> dict[str, Any]:
-    """Carry out an order in a control group of its own, if there is one, and return the report without its secret."""
+    """Run an order, if possible in its own control group. Return the report without its secret."""
     if LINUX:
         prctl(PR_SET_CHILD_SUBREAPER, 1)
     if order["uid"] is not None:
         hold(order["root"])
     reaper = Reaper()
     if order["uid"] is None and "RLIMIT_NPROC" in order["rlimits"] and not order["own_ipc"]:
-        order["rlimits"]["RLIMIT_NPROC"] += processes_of(os.getuid())  # a user namespace has a count of its own
+        order["rlimits"]["RLIMIT_NPROC"] += processes_of(os.getuid())  # namespaces count separately
     cgroup = Cgroup(**order["cgroup"]) if order["cgroup"] is not None else None
     try:
         if cgroup is not None:
@@ -74,7 +74,7 @@ def carry_out(order: Order, control: int) -> dict[str, Any]:
 
 
 def hold(root: str) -> None:
-    """Lock a place so that its user is not leased again before we end: we kill all processes of that user."""
+    """Lock a place, so that its user is not leased again before we have ended its processes."""
     try:
         fcntl.flock(os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW), fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError as problem:
@@ -82,15 +82,15 @@ def hold(root: str) -> None:
 
 
 def carry_out_in(cgroup: Cgroup | None, order: Order, control: int, reaper: Reaper) -> dict[str, Any]:
-    """Start the command, watch its limits, end everything that it started, and return the report."""
-    # A pipe on which a wrapper such as bubblewrap reports its progress; its number goes into the argv.
+    """Start the command, watch its limits, end all its processes, and return the report."""
+    # A pipe for progress reports of a wrapper such as bubblewrap, named in the argv.
     status, writing = os.pipe()
     os.set_inheritable(writing, order["status_word"] in order["argv"])
     order["argv"] = [str(writing) if word == order["status_word"] else word for word in order["argv"]]
     offer_filter(order)
     started = time.monotonic()
     reaper.command, ipc_lists = start(order, control, cgroup)
-    for descriptor in (0, 1, 2):  # only the command may hold the streams, so that their end is its end
+    for descriptor in (0, 1, 2):  # only the command holds the streams, so that they end with it
         os.close(descriptor)
     why = watch(order, control, reaper, watch_of_memory(order, cgroup, ipc_lists), started)
     seconds = time.monotonic() - started
@@ -111,7 +111,7 @@ def carry_out_in(cgroup: Cgroup | None, order: Order, control: int, reaper: Reap
 
 
 def watch_of_memory(order: Order, cgroup: Cgroup | None, ipc_lists: list[int]) -> Watch | None:
-    """Return the memory watch for a command on this machine; None if it needs none."""
+    """Return the memory watch for a command on this machine; None if none is needed."""
     if cgroup is not None:
         return CgroupWatch(cgroup)
     if order["owner"] is not None:
@@ -120,7 +120,7 @@ def watch_of_memory(order: Order, cgroup: Cgroup | None, ipc_lists: list[int]) -
 
 
 def offer_filter(order: Order) -> None:
-    """Pass the filter to a wrapper such as bubblewrap, which could not work under the filter itself."""
+    """Pass the filter to a wrapper such as bubblewrap, which cannot run under it itself."""
     if order["filter_word"] not in order["argv"]:
         return
     reading, writing = os.pipe()
@@ -132,7 +132,7 @@ def offer_filter(order: Order) -> None:
 
 
 def watch(order: Order, control: int, reaper: Reaper, memory: Watch | None, started: float) -> str:
-    """Wait until the command ends by itself ('exited') or has to be ended, and return the reason."""
+    """Wait until the command ends ('exited') or must be ended, and return the reason."""
     deadline = started + order["seconds"]
     disk = DiskWatch(order["watched"], order["owner"], order["disk"])
     poller = select.poll()

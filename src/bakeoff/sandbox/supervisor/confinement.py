@@ -1,7 +1,7 @@
 """Start a command: fork, confine the child, and execute the program.
 
-The child may get namespaces of its own: its view of the file system, and its IPC. For an ordinary user, this takes a
-user namespace, in which the command keeps its own user id.
+The child may get its own view of the file system and its own IPC. Without root, this needs a user
+namespace, in which the command keeps its user id.
 """
 
 import ctypes
@@ -19,24 +19,24 @@ from .cgroups import Cgroup
 READY = b"r"
 SHARED_MEMORY = "/dev/shm"  # noqa: S108 - it is covered
 SHARED_MEMORY_BYTES = 64 << 20
-EMPTY_FLAGS = kernel.MS_NOSUID | kernel.MS_NODEV  # of an empty folder that covers another one
+EMPTY_FLAGS = kernel.MS_NOSUID | kernel.MS_NODEV  # of an empty folder over another folder
 IPC_LISTS = ("shm", "sem", "msg")
 LANDLOCK_READ, LANDLOCK_LIST = 0x1 | 0x4, 0x8  # execute and read files; list folders
-LANDLOCK_OF_FILES = 0x1 | 0x2 | 0x4 | 1 << 14 | 1 << 15  # what can be allowed for a file that is not a folder
-LANDLOCK_RIGHTS = {1: (1 << 13) - 1, 2: 1 << 13, 3: 1 << 14, 5: 1 << 15}  # on files, by the version that brought them
-LANDLOCK_SCOPES = 0x1 | 0x2  # abstract sockets and signals
+LANDLOCK_OF_FILES = 0x1 | 0x2 | 0x4 | 1 << 14 | 1 << 15  # rights that apply to files
+LANDLOCK_RIGHTS = {1: (1 << 13) - 1, 2: 1 << 13, 3: 1 << 14, 5: 1 << 15}  # on files, by version
+LANDLOCK_SCOPES = 0x1 | 0x2  # of abstract sockets and signals
 
 Order = dict[str, Any]
 
 
 class SetUpFailed(Exception):
-    """The command could not be started as ordered, and is not to blame."""
+    """The command could not be started as ordered, through no fault of its own."""
 
 
 def start(order: Order, control: int, cgroup: Cgroup | None) -> tuple[int, list[int]]:
     """Fork, confine the child and execute the command.
 
-    Return its pid once it runs, and descriptors of the lists of its IPC namespace if it has one.
+    Return its pid once it runs and, for its own IPC namespace, descriptors of the lists.
     """
     ours, theirs = socket.socketpair()
     child = os.fork()
@@ -51,13 +51,13 @@ def start(order: Order, control: int, cgroup: Cgroup | None) -> tuple[int, list[
             os.waitpid(child, 0)
             raise SetUpFailed((word + problem).decode().partition("!")[2] or "it was killed before it started")
         return child, lists
-    os.close(control)  # only the supervisor may report
+    os.close(control)  # only the supervisor sends reports
     ours.close()
     return become(order, theirs, cgroup)
 
 
 def become(order: Order, channel: socket.socket, cgroup: Cgroup | None) -> NoReturn:
-    """Confine the child and execute the command. Problems are reported on the channel, which `exec` closes."""
+    """Confine this child and execute the command. Problems are sent to the channel."""
     try:
         if cgroup is not None:
             cgroup.join()
@@ -80,7 +80,7 @@ def become(order: Order, channel: socket.socket, cgroup: Cgroup | None) -> NoRet
 
 
 def confine(order: Order) -> None:
-    """Drop the command's rights. Each step needs rights that a later one drops: keep their order."""
+    """Drop rights. The order matters, because each step needs rights that a later one drops."""
     os.setsid()
     for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
@@ -107,7 +107,7 @@ def confine(order: Order) -> None:
 
 
 def refuse_system_calls(program: bytes) -> None:
-    """Make the kernel check every system call from now on; see `system_calls.py`."""
+    """Make the kernel check all system calls from now on; see `system_calls.py`."""
     instructions = ctypes.create_string_buffer(program, len(program))
     packed = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(instructions))
     mode = ctypes.c_ulong(kernel.SECCOMP_MODE_FILTER)
@@ -116,22 +116,22 @@ def refuse_system_calls(program: bytes) -> None:
 
 
 def drop_to(uid: int) -> None:
-    """Irrevocably become a user that owns nothing."""
+    """Irrevocably become a user that owns no files."""
     for capability in range(64 if kernel.LINUX else 0):
         try:
             kernel.prctl(kernel.PR_CAPBSET_DROP, capability)
         except OSError:
-            break  # beyond the last capability of this kernel, or not ours to drop; changing the user clears the rest
+            break  # no such capability, or not ours; the change of user clears the rest
     os.setgroups([])
     os.setregid(uid, uid)
     os.setreuid(uid, uid)
 
 
 def restrict_access(rules: dict[str, Any]) -> None:
-    """Restrict the command to these files if the kernel has Landlock, which needs no privileges.
+    """Restrict the command to these files by Landlock, if the kernel has it.
 
-    The command also cannot look into outside processes, signal them, or reach their abstract sockets any more. The
-    network is left alone: honest tests start servers on loopback.
+    The command can then also not inspect or signal outside processes, or reach their abstract
+    sockets. The network stays open, because honest tests start servers on loopback.
     """
     version = kernel.libc.syscall(kernel.LANDLOCK_CREATE, None, 0, kernel.LANDLOCK_VERSION)
     if version < 1:
@@ -155,7 +155,7 @@ def restrict_access(rules: dict[str, Any]) -> None:
 
 
 def allow_beneath(ruleset: int, path: str, rights: int) -> None:
-    """Allow the rights on a path and everything below it. A missing path is left out."""
+    """Allow rights on a path and everything below it. Ignore missing paths."""
     try:
         beneath = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:
@@ -169,15 +169,15 @@ def allow_beneath(ruleset: int, path: str, rights: int) -> None:
 
 
 def own_ipc(kept: list[str]) -> list[int]:
-    """Enter a new IPC namespace, whose contents end with it. Return descriptors of its lists.
+    """Enter a new IPC namespace, whose objects vanish with it. Return its lists of objects.
 
-    An ordinary user also gets private shared memory, in which the `kept` folders keep their paths.
+    Without root, also use private shared memory, in which the `kept` folders stay.
     """
     if os.geteuid() == 0:
         kernel.unshare(kernel.CLONE_NEWIPC)
     else:
         uid, gid = os.geteuid(), os.getegid()
-        kernel.prctl(kernel.PR_SET_DUMPABLE, 1)  # or the files below are root's; this process becomes the command soon
+        kernel.prctl(kernel.PR_SET_DUMPABLE, 1)  # or root would own the files below
         kernel.unshare(kernel.CLONE_NEWUSER | kernel.CLONE_NEWNS | kernel.CLONE_NEWIPC)
         for name, content in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
             with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
@@ -188,7 +188,7 @@ def own_ipc(kept: list[str]) -> list[int]:
 
 
 def own_shared_memory(kept: list[str]) -> None:
-    """Cover the host's shared memory by an empty one of limited size, and bind the `kept` folders back."""
+    """Cover the host's shared memory by an empty, limited folder, except the `kept` folders."""
     sources = {path: os.open(path, os.O_PATH) for path in kept}
     kernel.mount("tmpfs", SHARED_MEMORY, "tmpfs", EMPTY_FLAGS, f"mode=1777,size={SHARED_MEMORY_BYTES}")
     for path, source in sources.items():
@@ -198,7 +198,7 @@ def own_shared_memory(kept: list[str]) -> None:
 
 
 def can_own_ipc() -> bool:
-    """Return True if a process can enter a new IPC namespace. This is tried in a process that ends at once."""
+    """Return True if a process can enter a new IPC namespace, as tried in a short-lived one."""
     pid = os.fork()
     if pid == 0:
         try:
@@ -210,13 +210,13 @@ def can_own_ipc() -> bool:
 
 
 def arrange_mounts(steps: list[dict[str, Any]], *, system_read_only: bool) -> None:
-    """Set up planned mounts (`sandbox/mounts.py`), shallow paths first, in a mount namespace of our own."""
+    """Make the planned mounts (`sandbox/mounts.py`) in a new namespace, shallow paths first."""
     kernel.unshare(kernel.CLONE_NEWNS)
     kernel.mount("none", "/", None, kernel.MS_REC | kernel.MS_PRIVATE)
     if system_read_only:
         kernel.set_mount_flags("/", on=kernel.ATTR_RDONLY | kernel.ATTR_NOSUID, everything_below=True)
         kernel.set_mount_flags("/proc", off=kernel.ATTR_RDONLY)
-    # Sources are opened before anything is covered, and bound through these descriptors afterwards.
+    # Open sources before they may be covered, and mount them by descriptor.
     sources = {step["path"]: os.open(step["source"], os.O_PATH) for step in steps if step["kind"] == "bind"}
     try:
         for step in steps:
@@ -238,7 +238,7 @@ def arrange_mounts(steps: list[dict[str, Any]], *, system_read_only: bool) -> No
 
 
 def make_mount_point(path: str, *, is_folder: bool) -> None:
-    """Make an empty file or folder to mount on, with the folders above it, if nothing is there."""
+    """If nothing is there, make an empty file or folder to mount on, with its parents."""
     if os.path.lexists(path):
         return
     os.makedirs(os.path.dirname(path), mode=0o711, exist_ok=True)

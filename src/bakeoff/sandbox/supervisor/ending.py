@@ -1,4 +1,4 @@
-"""End a command with everything that it started, and find out how it ended."""
+"""End a command with all processes that it started, and find out how it ended."""
 
 import os
 import select
@@ -9,12 +9,12 @@ from typing import Any
 
 from .kernel import LINUX, descendants, processes_of
 
-KILL_SECONDS = 15.0  # only a process stuck in the kernel survives SIGKILL that long
-EPILOGUE_PAUSE = 0.5  # an engine that was asked for a container just before its client died is still making it
+KILL_SECONDS = 15.0  # only processes stuck in the kernel survive SIGKILL longer
+EPILOGUE_PAUSE = 0.5  # for an engine that is still making a requested container
 
 
 class ChildWatch:
-    """A pipe that becomes readable when a child has ended, and hooks that learn how each child ended."""
+    """Reaps ended children and calls `ended` for each. A pipe tells when there are any."""
 
     def __init__(self) -> None:
         self.woken, self.waker = os.pipe()
@@ -39,7 +39,7 @@ class ChildWatch:
             self.ended(pid, status, usage.ru_maxrss)
 
     def ended(self, pid: int, status: int, peak: int) -> None:
-        """Handle the end of a child. `peak` is its maximum memory, in the kernel's unit."""
+        """Handle the end of a child. `peak` is its peak memory, in the kernel's unit."""
         raise NotImplementedError
 
 
@@ -59,7 +59,7 @@ class Reaper(ChildWatch):
 
 
 def end_everything(uid: int | None, reaper: Reaper) -> bool:
-    """Kill all processes of the command; return False if one does not die."""
+    """Kill all processes of the command. Return False if one survives."""
     give_up = time.monotonic() + KILL_SECONDS
     poller = select.poll()
     poller.register(reaper.woken, select.POLLIN)
@@ -69,7 +69,7 @@ def end_everything(uid: int | None, reaper: Reaper) -> bool:
         if uid is not None:
             kill_all_of(uid)
         else:
-            # Kill every process below this one; outside of Linux, the process group of the command.
+            # Kill all descendants or, outside of Linux, the command's process group.
             targets: list[tuple[Callable[[int, int], None], int]] = [(os.kill, pid) for pid in descendants()]
             if not LINUX:
                 targets = [(os.killpg, reaper.command)]
@@ -83,7 +83,7 @@ def end_everything(uid: int | None, reaper: Reaper) -> bool:
 
 
 def kill_all_of(uid: int) -> None:
-    """Kill all processes of a user with one system call, made as that user, so that a fork bomb cannot outrun it."""
+    """Kill all processes of a user at once, acting as that user, which even stops fork bombs."""
     helper = os.fork()
     if helper == 0:
         try:
@@ -92,14 +92,14 @@ def kill_all_of(uid: int) -> None:
             os.setreuid(uid, uid)
             os.kill(-1, signal.SIGKILL)
         except OSError:
-            pass  # no process of that user is left
+            pass  # the user has no processes
         os._exit(0)
     os.waitpid(helper, 0)
 
 
 def run_epilogue(commands: list[list[str]], env: dict[str, str]) -> list[str]:
-    """Run the commands that clean up outside the tree, such as removing a container, and return their output."""
-    import subprocess  # slow to import, and only the docker sandbox needs it
+    """Run the commands that clean up, such as removing a container, and return their output."""
+    import subprocess  # slow to import, needed only for docker
 
     answers = []
     for argv in commands:
@@ -118,5 +118,5 @@ def sweep(uid: int) -> dict[str, Any]:
     give_up = time.monotonic() + KILL_SECONDS
     while processes_of(uid) and time.monotonic() < give_up:
         kill_all_of(uid)
-        time.sleep(0.002)  # their parent is init now, which says nothing
+        time.sleep(0.002)  # init, now their parent, does not tell us
     return {"clean": not processes_of(uid)}

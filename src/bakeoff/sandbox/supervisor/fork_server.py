@@ -1,11 +1,11 @@
-"""Fork a supervisor for each command. One such server per Bakeoff process saves each command a start of Python.
+"""Fork a supervisor for each command, which is faster than starting Python each time.
 
-The server uses only the standard library and next to no environment. Other processes of the same user can open neither
-it nor its supervisors. Each request is one byte with four descriptors: the control socket of a command, and its
-standard input, output and error.
+The server uses only the standard library and hardly any environment. Other processes of the user
+cannot inspect it or its supervisors. A request is one byte with four descriptors: a command's
+control socket, and its standard input, output and error.
 
-The server is a subreaper: the processes of a killed supervisor become its children, and it ends them. It ends itself
-when Bakeoff closes the connection or dies. Supervisors do not depend on it: each listens to its own control socket.
+The server is a subreaper: it inherits and ends the processes of killed supervisors. It ends when
+Bakeoff closes the connection or dies. Supervisors do not depend on it: each has its own socket.
 """
 
 import gc
@@ -23,14 +23,14 @@ DESCRIPTORS = 4  # control, and the three standard streams
 
 
 def main(connection: int) -> None:
-    """Serve requests for supervisors on a socket until it is closed."""
+    """Serve requests for supervisors until the socket is closed."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)  # Bakeoff handles Ctrl-C and tells supervisors through their sockets
+        signal.signal(number, signal.SIG_IGN)  # Bakeoff handles Ctrl-C, and tells supervisors by socket
     if LINUX:
         prctl(PR_SET_DUMPABLE, 0)
         prctl(PR_SET_CHILD_SUBREAPER, 1)
     gc.disable()
-    gc.freeze()  # a collection would touch every page, and so copy it for each supervisor
+    gc.freeze()  # a collection would touch, and so copy, every page
     with socket.socket(fileno=connection) as requests:
         requests.set_inheritable(False)
         requests.sendall(READY)
@@ -47,9 +47,9 @@ class ForkServer(ChildWatch):
         self.has_orphans = False  # a supervisor was killed, and its command may still run
 
     def run(self) -> None:
-        """Fork a supervisor for each request, until the Bakeoff process closes its end of the socket.
+        """Fork a supervisor for each request, until Bakeoff closes its end of the socket.
 
-        Signals of ended children also wake the loop, which then ends the processes that they left behind.
+        The loop also wakes when children end, to end the processes that they left behind.
         """
         poller = select.poll()
         poller.register(self.requests, select.POLLIN)
@@ -74,7 +74,7 @@ class ForkServer(ChildWatch):
                 os.close(descriptor)
 
     def become_supervisor(self, control: int, *streams: int) -> None:
-        """Supervise one command in the forked child. Never returns: the process ends here even after an error."""
+        """Supervise one command in the forked child. Never return, even after an error."""
         try:
             signal.set_wakeup_fd(-1)
             for descriptor in (self.requests.detach(), self.woken, self.waker):
@@ -88,15 +88,15 @@ class ForkServer(ChildWatch):
             os._exit(1)
 
     def ended(self, pid: int, status: int, peak: int) -> None:  # noqa: ARG002 - only a supervisor's end counts
-        """Note the end of a child. A supervisor that failed or was killed may leave processes behind."""
+        """Note the end of a child. A failed or killed supervisor may leave processes behind."""
         if pid in self.supervisors:
             self.supervisors.discard(pid)
             self.has_orphans |= status != 0
 
     def end_orphans(self) -> None:
-        """Kill the processes that killed supervisors have left behind."""
+        """Kill the processes of killed supervisors."""
         orphans = [pid for pid in children_of(os.getpid()) if pid not in self.supervisors]
-        self.has_orphans = bool(orphans)  # the end of each wakes us again, and then we look for its children
+        self.has_orphans = bool(orphans)  # the end of each wakes us, to look for its children
         for pid in [pid for orphan in orphans for pid in (orphan, *tree_below(orphan))]:
             try:
                 os.kill(pid, signal.SIGKILL)

@@ -20,19 +20,19 @@ libc: Any = ctypes.CDLL(None, use_errno=True)
 
 
 def prctl(option: int, value: int) -> None:
-    """Change a property of this process, such as its seccomp mode. Raises `OSError` if the kernel refuses."""
+    """Change a property of this process, such as seccomp. Raise `OSError` if it is refused."""
     if libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), f"prctl({option})")
 
 
 def unshare(flags: int) -> None:
-    """Move this process into new namespaces, named by the CLONE_NEW… flags. Raises `OSError` if the kernel refuses."""
+    """Enter new namespaces, given by CLONE_NEW… flags. Raise `OSError` if it is refused."""
     if libc.unshare(flags) != 0:
         raise OSError(ctypes.get_errno(), "unshare")
 
 
 def mount(source: str, target: str, kind: str | None, flags: int, data: str | None = None) -> None:
-    """Mount a file system, or bind a path. Raise `OSError` with the target if the kernel refuses."""
+    """Mount a file system, or bind a path. Raise `OSError` with the target if it is refused."""
     kind_bytes = kind.encode() if kind else None
     data_bytes = data.encode() if data else None
     if libc.mount(os.fsencode(source), os.fsencode(target), kind_bytes, ctypes.c_ulong(flags), data_bytes) != 0:
@@ -41,7 +41,7 @@ def mount(source: str, target: str, kind: str | None, flags: int, data: str | No
 
 
 def set_mount_flags(path: str, *, on: int = 0, off: int = 0, everything_below: bool = False) -> None:
-    """Switch attributes of a mount, such as read-only, on and off; optionally for all mounts below it too."""
+    """Switch attributes of a mount, such as read-only, optionally of all mounts below too."""
     attributes = (ctypes.c_uint64 * 4)(on, off, 0, 0)
     flags = AT_RECURSIVE if everything_below else 0
     where = os.fsencode(path)
@@ -51,7 +51,7 @@ def set_mount_flags(path: str, *, on: int = 0, off: int = 0, everything_below: b
 
 
 def device_of_memory_files() -> int:
-    """Return the device number of files that exist only in memory; −1 where there is no such device."""
+    """Return the device number of memory-only files; -1 if there is no such device."""
     if not LINUX:
         return -1
     file = os.memfd_create("any")
@@ -65,24 +65,24 @@ MEMORY_FILES = device_of_memory_files()
 
 
 def children_of(pid: int) -> list[int]:
-    """Return the direct children of a process; none if it has ended."""
+    """Return the direct children of a process; empty if it has ended."""
     found: list[int] = []
     try:
         for task in os.listdir(f"/proc/{pid}/task"):
             with open(f"/proc/{pid}/task/{task}/children", "rb") as file:
                 found.extend(int(child) for child in file.read().split())
     except OSError:
-        pass  # it has ended meanwhile
+        pass  # it has just ended
     return found
 
 
 def descendants() -> list[int]:
-    """Return all processes below this one. A subreaper loses none of them, whatever they do to hide."""
+    """Return all descendants of this process, which as a subreaper loses none."""
     return tree_below(os.getpid())
 
 
 def tree_below(root: int) -> list[int]:
-    """Return all processes below one, without itself, parents before their children."""
+    """Return all descendants of a process, parents before their children."""
     found: list[int] = []
     queue = [root]
     while queue:
@@ -93,7 +93,7 @@ def tree_below(root: int) -> list[int]:
 
 
 def processes_of(uid: int) -> int:
-    """Count the threads that the user already has, because the limit on processes includes them."""
+    """Count the threads of a user, because the limit on processes includes threads."""
     return sum(threads_if_of(uid, pid) for pid in all_pids())
 
 
@@ -103,16 +103,16 @@ def all_of(uid: int) -> list[int]:
 
 
 def all_pids() -> list[str]:
-    """Return the ids of all processes that /proc shows, as text; none where there is no /proc."""
+    """Return the pids of all processes in /proc, as strings; empty without /proc."""
     return [name for name in os.listdir("/proc") if name.isdigit()] if LINUX else []
 
 
 def threads_if_of(uid: int, pid: str) -> int:
-    """Return the number of threads of a process that belongs to a user and is alive, otherwise 0."""
+    """Return the number of threads of a process, or 0 if it is dead or another user's."""
     try:
         with open(f"/proc/{pid}/status", "rb") as file:
             lines = dict(line.split(b":", 1) for line in file if b":" in line)
-        dead = lines[b"State"].split()[0] == b"Z"  # waits for a parent that may take its time
+        dead = lines[b"State"].split()[0] == b"Z"  # ended, but not yet reaped
         return int(lines[b"Threads"]) if int(lines[b"Uid"].split()[0]) == uid and not dead else 0
     except (OSError, KeyError):
         return 0

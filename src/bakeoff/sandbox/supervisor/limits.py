@@ -1,8 +1,8 @@
-"""Watch the disk use of a command's folders, and its memory where no cgroup limits it.
+"""Watch the disk use of a command's folders, and its memory if no cgroup limits it.
 
-The supervisor's loop calls `over(now)` of each watch when its time `due` has come, and `over_at_the_end` when the
-command has ended. Times are those of `time.monotonic`. Each watch chooses `due` so that a command cannot use much more
-than its limit between two checks, and so that checking takes a small share of the processor's time.
+The supervisor's loop calls a watch's `over(now)` when `due` is reached, and `over_at_the_end` after
+the command has ended. Times are from `time.monotonic`. Each watch sets `due` so that a command
+cannot far exceed its limit between two checks, and so that checks take little processor time.
 """
 
 import errno
@@ -15,29 +15,29 @@ from collections.abc import Iterator
 from .cgroups import Cgroup
 from .kernel import LINUX, MEMORY_FILES, PAGE, all_of, descendants
 
-TICK = 0.02  # at least this long between two looks
-WRITTEN_PER_SECOND = (2 << 30) * (os.cpu_count() or 1)  # by a command that does nothing else
-FIRST_SCAN, SCAN_PAUSE = 0.25, 1.0  # seconds; a loss of free space starts a scan earlier
-SLICE = 0.01  # for one slice of a check of a large tree, so that time limits are kept
-ENTRY_BYTES = 256  # the cost of an empty file: its inode
+TICK = 0.02  # shortest time between two checks
+WRITTEN_PER_SECOND = (2 << 30) * (os.cpu_count() or 1)  # the most that a command can write
+FIRST_SCAN, SCAN_PAUSE = 0.25, 1.0  # seconds; shrinking free space starts a scan earlier
+SLICE = 0.01  # longest time for a part of a check, to keep time limits
+ENTRY_BYTES = 256  # cost of an empty file, its inode
 BEYOND_ANY_LIMIT = 1 << 62
-CGROUP_PAUSE = 0.25  # seconds; the limit itself is kept by the kernel
-FEW = 64  # sockets and pipes that any program may have
-SOCKET_BUFFER, PIPE_BUFFER = 208 << 10, 64 << 10  # bytes by default; the filter keeps them from being made larger
-LINKED = re.compile(r"(socket|pipe):\[(\d+)\]")  # a file of that name has its folder before it
+CGROUP_PAUSE = 0.25  # seconds; the kernel enforces the limit
+FEW = 64  # sockets and pipes that every program may have
+SOCKET_BUFFER, PIPE_BUFFER = 208 << 10, 64 << 10  # default bytes, which the filter keeps from growing
+LINKED = re.compile(r"(socket|pipe):\[(\d+)\]")  # unlike a file's link, without a folder
 SCRATCH = ("/dev/shm", "/tmp")  # noqa: S108 - not used, only counted
 INODE = 1024  # bytes of the kernel for a file in memory
 SEMAPHORE = 128  # bytes
-FILLED_PER_SECOND = (5 << 30) * (os.cpu_count() or 1)  # of memory, by a command that does nothing else
+FILLED_PER_SECOND = (5 << 30) * (os.cpu_count() or 1)  # the most memory that a command can fill
 
 
 class DiskWatch:
-    """Checks the tree in slices, and at once if the free space shrinks by more than the limit still allows.
+    """Checks disk use in steps, and at once if free space shrinks more than the limit allows.
 
     Args:
-        roots: the folders whose contents count together.
-        owner: the user whose processes may hold deleted files; None means the processes below this one.
-        limit: in bytes.
+        roots: the folders to count together.
+        owner: the user whose processes may hold deleted files; None means our descendants.
+        limit: the limit in bytes.
     """
 
     def __init__(self, roots: list[str], owner: int | None, limit: int) -> None:
@@ -53,20 +53,20 @@ class DiskWatch:
 
     @property
     def due(self) -> float:
-        """Return when to call `over` again."""
+        """Return when to call `over` next."""
         return 0.0 if self.scan is not None else min(self.scan_due, self.look_due)
 
     def plan_look(self, now: float) -> None:
-        """Schedule the next check of the free space before a command could have written half of what is left."""
+        """Schedule the next check before a command can have written half of the rest."""
         self.look_due = now + max(TICK, (self.limit - self.known) / 2 / WRITTEN_PER_SECOND)
 
     def free(self) -> int:
-        """Return the free bytes of the file system. They are only a hint, because other programs change them too."""
+        """Return the free bytes of the file system: a hint, because others change them too."""
         found = os.statvfs(self.roots[0])
         return found.f_bfree * found.f_frsize
 
     def over(self, now: float) -> bool:
-        """Return True if the limit is known to be exceeded. A large tree is checked over several calls."""
+        """Return True if the limit is exceeded. Checking a large tree takes several calls."""
         if self.scan is None:
             if now < self.due:
                 return False
@@ -77,12 +77,12 @@ class DiskWatch:
         return self.advance(now + SLICE)
 
     def begin(self) -> None:
-        """Begin a new check of the whole tree. Call `advance` to do the work."""
+        """Begin a new check of the whole tree, which `advance` carries out."""
         self.free_at_scan = self.free()
         self.scan, self.seen, self.spent = disk_use(self.roots, self.owner, self.limit), 0, 0.0
 
     def advance(self, until: float) -> bool:
-        """Continue the check until a time, and return True if it has found more than the limit."""
+        """Continue the check until a time. Return True if it has found more than the limit."""
         started = time.monotonic()
         assert self.scan is not None
         for used in self.scan:
@@ -94,14 +94,14 @@ class DiskWatch:
                 return False
         self.scan, self.known = None, self.seen
         self.spent += time.monotonic() - started
-        # A hundredth of the time goes into checks, or a twentieth where they would be more than two seconds apart.
+        # Checks take a hundredth of the time, or a twentieth if they are over two seconds apart.
         self.scan_due = time.monotonic() + max(SCAN_PAUSE, min(100 * self.spent, 2.0), 20 * self.spent)
         return False
 
     def over_at_the_end(self) -> bool:
         """Return True if the ended command exceeded the limit.
 
-        The tree is checked once more only if a writer may have hit its file size limit between two checks.
+        The tree is checked again only if a writer may have hit its file size limit.
         """
         if self.free_at_start - self.free() < self.limit // 4 and self.known < self.limit // 2:
             return False
@@ -110,7 +110,10 @@ class DiskWatch:
 
 
 def disk_use(roots: list[str], owner: int | None, limit: int) -> Iterator[int]:
-    """Yield the bytes found so far, entry by entry, so that the caller can pause. Ends early above the limit."""
+    """Yield the bytes found so far after each entry, so that the caller can pause.
+
+    The search ends early if the limit is exceeded.
+    """
     used, linked = 0, set[tuple[int, int]]()
     queue = list(roots)
     while queue:
@@ -125,17 +128,17 @@ def disk_use(roots: list[str], owner: int | None, limit: int) -> Iterator[int]:
                 yield used
                 if used > limit:
                     return
-    # A container's processes are not below us, but they belong to its user.
+    # A container's processes are not our descendants, but belong to its user.
     processes, device = descendants() if owner is None else all_of(owner), os.stat(roots[0]).st_dev
     yield used + sum(unlinked_bytes(pid, linked) + mapped_bytes(pid, device, linked) for pid in processes)
 
 
 def entry_bytes(entry: os.DirEntry[str], linked: set[tuple[int, int]], queue: list[str]) -> int:
-    """Return the space that an entry takes. Folders are queued, and a file with several links counts once."""
+    """Return the size of an entry. Queue folders, and count files with several links once."""
     try:
         found = entry.stat(follow_symlinks=False)
     except OSError as problem:
-        return BEYOND_ANY_LIMIT if problem.errno == errno.ENAMETOOLONG else 0  # no honest program nests that deep
+        return BEYOND_ANY_LIMIT if problem.errno == errno.ENAMETOOLONG else 0  # no honest program nests so deeply
     if stat.S_ISDIR(found.st_mode):
         queue.append(entry.path)
     elif found.st_nlink > 1:
@@ -146,7 +149,7 @@ def entry_bytes(entry: os.DirEntry[str], linked: set[tuple[int, int]], queue: li
 
 
 def unlinked_bytes(pid: int, seen: set[tuple[int, int]]) -> int:
-    """Return the size of files that were deleted while open: they still take space and appear in no folder."""
+    """Return the size of files that were deleted while open, since they still take space."""
     used = 0
     for found in opened_by(pid):
         identity = (found.st_dev, found.st_ino)
@@ -157,7 +160,7 @@ def unlinked_bytes(pid: int, seen: set[tuple[int, int]]) -> int:
 
 
 def opened_by(pid: int) -> Iterator[os.stat_result]:
-    """Yield the `stat` of each open file of a process; nothing if it has ended."""
+    """Yield the `stat` of each open file of a process; empty if it has ended."""
     try:
         names = os.listdir(f"/proc/{pid}/fd")
     except OSError:
@@ -166,17 +169,17 @@ def opened_by(pid: int) -> Iterator[os.stat_result]:
         try:
             yield os.stat(f"/proc/{pid}/fd/{name}")
         except OSError:
-            pass  # it was closed meanwhile
+            pass  # it was just closed
 
 
 def mapped_bytes(pid: int, device: int, seen: set[tuple[int, int]]) -> int:
-    """Return the size of deleted files on a device that a process has mapped but no longer holds open."""
+    """Return the size of deleted files on a device that a process has mapped but not open."""
     sizes: dict[tuple[int, int], int] = {}
     try:
         with open(f"/proc/{pid}/maps", "rb") as file:
             deleted = [line.split(None, 5) for line in file if line.endswith(b" (deleted)\n")]
     except OSError:
-        return 0  # it has ended meanwhile
+        return 0  # it has just ended
     for span, _, offset, numbers, inode, _ in deleted:
         major, minor = numbers.split(b":")
         identity = (os.makedev(int(major, 16), int(minor, 16)), int(inode))
@@ -188,16 +191,17 @@ def mapped_bytes(pid: int, device: int, seen: set[tuple[int, int]]) -> int:
 
 
 class MemoryWatch:
-    """Checks the memory before a command could have filled half of the rest of its limit."""
+    """Checks memory before a command can have filled half of the rest of its limit."""
 
     def __init__(self, limit: int, ipc_lists: list[int] | None = None) -> None:
         self.limit, self.ipc_lists = limit, ipc_lists or []
         self.due = 0.0
 
     def over(self, now: float) -> bool:
-        """Return True if the processes hold more than the limit; always False without /proc.
+        """Return True if the processes use more than the limit; always False without /proc.
 
-        Shared pages first count for every process. Only if that is too much are they divided, which is slow.
+        Shared pages count fully for every process. They are divided only if that exceeds the limit,
+        because dividing is slow.
         """
         if not LINUX or now < self.due:
             return False
@@ -210,12 +214,12 @@ class MemoryWatch:
         return left < 0
 
     def over_at_the_end(self, peak_bytes: int) -> bool:
-        """Return True if the command exceeded the limit between two checks, by the kernel's record of its peak."""
+        """Return True if the peak, as the kernel recorded it, exceeded the limit."""
         return peak_bytes > self.limit
 
 
 class CgroupWatch:
-    """Notices that the kernel has killed a process because its control group was out of memory."""
+    """Detects that the kernel killed a process because its control group ran out of memory."""
 
     def __init__(self, cgroup: Cgroup) -> None:
         self.cgroup = cgroup
@@ -228,12 +232,12 @@ class CgroupWatch:
         return self.cgroup.ran_out_of_memory()
 
     def over_at_the_end(self, _peak_bytes: int) -> bool:
-        """Ask the kernel once more. The peak of one process says nothing about the group."""
+        """Check once more. The peak of a single process is ignored."""
         return self.cgroup.ran_out_of_memory()
 
 
 class ConnectionWatch:
-    """Watches the memory in TCP connections of a container, which control groups of version 1 do not count."""
+    """Watches memory in a container's TCP connections, which cgroups version 2 do not count."""
 
     def __init__(self, limit: int, owner: int) -> None:
         self.limit, self.owner = limit, owner
@@ -250,12 +254,12 @@ class ConnectionWatch:
         return sum(size for inode, size in tcp_queues(tree).items() if inode in opened) > self.limit
 
     def over_at_the_end(self, _peak_bytes: int) -> bool:
-        """Return False: the connections have ended with the command."""
+        """Return False, since the connections have ended with the command."""
         return False
 
 
 def resident_bytes(pid: int) -> int:
-    """Return the memory of a process, shared pages included; 0 if it has ended. Fast."""
+    """Return the memory of a process with shared pages; 0 if it has ended. Fast."""
     try:
         with open(f"/proc/{pid}/statm", "rb") as file:
             return int(file.read().split()[1]) * PAGE
@@ -264,7 +268,7 @@ def resident_bytes(pid: int) -> int:
 
 
 def proportional_bytes(pid: int) -> int:
-    """Return the memory in use, with shared pages divided among their users. Slow, but fair to forked workers."""
+    """Return the memory with shared pages divided among their users. Slow but fair."""
     try:
         with open(f"/proc/{pid}/smaps_rollup", "rb") as file:
             return sum(int(line.split()[1]) * 1024 for line in file if line.startswith(b"Pss:"))
@@ -273,9 +277,9 @@ def proportional_bytes(pid: int) -> int:
 
 
 def ipc_bytes(lists: list[int]) -> int:
-    """Return the memory in System V segments that nobody has attached, in semaphores and in queues.
+    """Return the memory in semaphores, queues and unattached System V segments.
 
-    An attached segment is counted with the processes that have it.
+    Attached segments count as memory of their processes.
     """
     if not lists:
         return 0
@@ -286,7 +290,7 @@ def ipc_bytes(lists: list[int]) -> int:
 
 
 def rows(descriptor: int) -> list[dict[str, str]]:
-    """Read a table of the kernel from its beginning, each row by the names of its columns."""
+    """Read a kernel table from the beginning. Return each row by column name."""
     os.lseek(descriptor, 0, os.SEEK_SET)
     content = b""
     while chunk := os.read(descriptor, 1 << 16):
@@ -296,30 +300,27 @@ def rows(descriptor: int) -> list[dict[str, str]]:
 
 
 def memory_file_bytes(tree: list[int]) -> int:
-    """Return the size of open memory files.
-
-    Parts that are also mapped count twice, because the two cannot be told apart.
-    """
+    """Return the size of open memory files. Parts that are also mapped count twice."""
     opened = [found for pid in tree for found in opened_by(pid) if found.st_dev == MEMORY_FILES]
     return sum({found.st_ino: found.st_blocks * 512 for found in opened}.values())
 
 
 def inode_bytes(tree: list[int]) -> int:
-    """Return the kernel's memory for files in the command's own temporary file systems, without their contents."""
+    """Return the kernel memory for files in the command's own temporary file systems."""
     found = {}
     for folder in [(name, f"/proc/{pid}/root{name}") for name in SCRATCH for pid in tree[-1:]]:
         try:
             ours, theirs = (os.stat(path).st_dev for path in folder)
             files = os.statvfs(folder[1])
         except OSError:
-            continue  # it has ended meanwhile, or has no such folder
+            continue  # it has just ended, or has no such folder
         if ours != theirs:
             found[theirs] = (files.f_files - files.f_ffree) * INODE
     return sum(found.values())
 
 
 def buffered_bytes(tree: list[int]) -> int:
-    """Return the memory that open sockets and pipes can hold, beyond the few that any program has."""
+    """Return the memory that sockets and pipes can hold, beyond the few that all programs have."""
     if sum(map(open_files, tree)) <= FEW:
         return 0
     inodes = {"socket": set[str](), "pipe": set[str]()}
@@ -335,26 +336,26 @@ def buffered_bytes(tree: list[int]) -> int:
 def open_files(pid: int) -> int:
     """Return the number of open files of a process; 0 if it has ended.
 
-    Newer kernels report it as the size of the folder. Older kernels report 0; then the entries are counted.
+    Newer kernels report it as the folder's size. For older kernels, count the entries.
     """
     try:
         return os.stat(f"/proc/{pid}/fd").st_size or len(os.listdir(f"/proc/{pid}/fd"))
     except OSError:
-        return 0  # it has ended meanwhile
+        return 0  # it has just ended
 
 
 def linked_inodes(pid: int) -> list[tuple[str, str]]:
-    """Return kind and inode of the sockets and pipes that a process has open: their links read `socket:[123]`."""
+    """Return kind and inode of open sockets and pipes, from links such as `socket:[123]`."""
     folder = f"/proc/{pid}/fd"
     try:
         targets = [target_of(f"{folder}/{name}") for name in os.listdir(folder)]
     except OSError:
-        return []  # it has ended meanwhile
+        return []  # it has just ended
     return [(match[1], match[2]) for match in map(LINKED.fullmatch, targets) if match]
 
 
 def target_of(link: str) -> str:
-    """Return the target of a link, or an empty text if it was closed meanwhile."""
+    """Return the target of a link, or an empty string if it was just closed."""
     try:
         return os.readlink(link)
     except OSError:
@@ -362,7 +363,7 @@ def target_of(link: str) -> str:
 
 
 def tcp_queues(tree: list[int]) -> dict[str, int]:
-    """Return the bytes in the queues of TCP connections, by inode, in the network of the command."""
+    """Return the queued bytes of TCP connections by inode, in the command's network."""
     found = {}
     for name in ("tcp", "tcp6"):
         for pid in tree[-1:]:
@@ -374,5 +375,5 @@ def tcp_queues(tree: list[int]) -> dict[str, int]:
                         sent, received = words[4].split(":")
                         found[words[9]] = int(sent, 16) + int(received, 16)
             except (OSError, IndexError):
-                pass  # it has ended meanwhile, or has no such network
+                pass  # it has just ended, or has no such network
     return found

@@ -1,4 +1,4 @@
-"""Describe calls, what a case expects of them, and their results, and read the calls of a model's reply."""
+"""Define calls, expected calls and results, and read the calls in a model's reply."""
 
 import json
 import re
@@ -100,7 +100,7 @@ class EndCheck(FrozenModel):
 
     @property
     def label(self) -> str:
-        """Return the name of the check, or what it does."""
+        """Return the name of the check, or else its command or query."""
         if self.name is not None:
             return self.name
         if self.query is not None:
@@ -132,7 +132,7 @@ class ExpectedTurn(CaseExpectation):
 
 
 def written_calls(calls: Sequence[Call] | None) -> JsonValue:
-    """Return calls as a configuration writes them: one alone, several as a list, and none as null."""
+    """Return calls as a configuration writes them: a single call, a list, or null for none."""
     if calls is None:
         return None
     written: list[JsonValue] = [call.model_dump(mode="json") for call in calls]
@@ -142,7 +142,7 @@ def written_calls(calls: Sequence[Call] | None) -> JsonValue:
 def make_call(server: str, tool: str, parameters: Mapping[str, JsonValue]) -> Call | str:
     """Return a call, or a sentence that says why its parameters cannot be stored or sent.
 
-    The model caused that problem, so the round fails.
+    In that case the round fails, because the model caused the problem.
     """
     if is_deeper(parameters, _MAX_DEPTH + 1):  # the values themselves are a level
         return f"the parameters of {tool[:200]!r} are nested more than {_MAX_DEPTH} levels deep"
@@ -162,7 +162,7 @@ class ModelReply:
 
 
 def read_reply(text: str, *, strict: bool = False) -> ModelReply:
-    """Read the calls of a reply. With `strict`, accept only JSON with nothing around it."""
+    """Read the calls of a reply. With `strict`, accept only JSON without surrounding text."""
     text = text[:_MAX_REPLY_LENGTH].strip()
     if not text:
         return ModelReply(problem="the reply is empty")
@@ -176,7 +176,7 @@ def read_reply(text: str, *, strict: bool = False) -> ModelReply:
 
 
 def _read_lenient(text: str) -> ModelReply:
-    """Find the call in a reply with other text: in code fences, or else anywhere in the text."""
+    """Find the calls in a reply with other text: in code fences, or else anywhere."""
     fenced: list[JsonValue] = []
     for block in _FENCE.findall(text):
         try:
@@ -241,14 +241,14 @@ UNKNOWN_SERVER = "unknown"
 
 @dataclass(frozen=True, slots=True)
 class ReplyReader:
-    """Read the calls of replies in the mode of a suite."""
+    """A reader of the calls in replies, in the mode of a suite."""
 
     mode: Mode
     tools: tuple[ServerTool, ...]
     strict: bool = False  # of `json` mode: nothing may be around the JSON
 
     def read(self, steps: Sequence[Step]) -> ModelReply:
-        """Read the calls of the last text or, in function calling, those of all steps."""
+        """Read the calls in the last text or, in function calling, in all steps."""
         if self.mode != "json":
             return self.native([part for step in steps for part in step.parts if isinstance(part, ToolCall)])
         return self.text("".join(part.text for part in (steps[-1].parts if steps else ()) if isinstance(part, Text)))
@@ -302,7 +302,7 @@ class TurnScore(FrozenModel):
 
 
 def noted_in(record: Record, key: str, kind: type[Noted]) -> list[Noted]:
-    """Return what the scorer noted about a round; empty if it was not scored, or by another version."""
+    """Return the scorer's notes on a round; empty if not scored, or scored by another version."""
     return read_noted(record.scores[0].metadata if record.scores else {}, key, kind)
 
 
@@ -316,12 +316,12 @@ def read_noted(metadata: Mapping[str, JsonValue], key: str, kind: type[Noted]) -
 
 
 def turns_in(record: Record) -> list[TurnScore]:
-    """Return the turns of a round that were asked. There are none if the case has no turns, or was not scored."""
+    """Return the turns of a round that were asked; empty if the case has none or was not scored."""
     return noted_in(record, TURNS, TurnScore)
 
 
 def text_of(value: JsonValue) -> str:
-    """Return a text as it is, nothing as an empty text, and other values as JSON."""
+    """Return a text unchanged, None as an empty string, and other values as JSON."""
     return value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
 
 

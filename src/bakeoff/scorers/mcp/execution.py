@@ -97,7 +97,7 @@ async def _problems(want: ExpectedMcpCall, call: Call, *, extra_allowed: bool) -
 
 
 async def _why_missing(want: ExpectedMcpCall, actual: Sequence[Call], *, extra_allowed: bool) -> list[str]:
-    """Say how the nearest call of the same tool differs, or that there is none."""
+    """Say how the most similar call of the same tool differs, or that there is none."""
     same = [call for call in actual if call.tool == want.tool]
     if not same:
         return [f"{want.tool!r} was not called, only {_labels(actual)}"]
@@ -118,8 +118,8 @@ _WRAPPED = "result"  # SDKs send a result that is not an object under this key: 
 async def result_differences(case: CaseExpectation, executed: Sequence[ExecutedCall]) -> list[str]:
     """Return a sentence for each difference between the results and the expected ones.
 
-    A list with one item for each of several calls is compared with all results; anything else, with the last result. An
-    expected text that a judge sees is not compared, because the judge decides if the meaning is the same.
+    A list with one item for each of several calls is compared with all results, anything else with
+    the last result. An expected text is not compared if a judge compares its meaning.
     """
     expected, error = case.results, case.rules.expectedError
     if error and executed:
@@ -151,7 +151,7 @@ def expected_text(expected: JsonValue) -> str | None:
 
 
 async def _result_problems(expected: JsonValue, result: ExecutedCall) -> list[str]:
-    """Return the differences to the most probable reading of a result, or none if any reading matches."""
+    """Return the differences from the most probable reading of a result; none if any reading fits."""
     if isinstance(expected, str):
         found = expected in result.text or expected in text_of(result.structured)
         return [] if found else [f"{expected!r} is not in {result.text[:200]!r}"]
@@ -193,9 +193,9 @@ _MAX_LENGTH = 20_000  # characters of a result that a record keeps
 
 
 async def execute_calls(hub: OpenHub, calls: Sequence[Call], refused: Container[str] = ()) -> list[ExecutedCall]:
-    """Execute calls in turn, and stop after an error: later calls may depend on it.
+    """Execute calls in turn, and stop after an error, because later calls may depend on its result.
 
-    Calls of the tools in `refused`, by their labels, never reach a server.
+    Calls of tools whose labels are in `refused` never reach a server.
     """
     done: list[ExecutedCall] = []
     for call in calls:
@@ -248,7 +248,7 @@ class EndResult(FrozenModel):
 
 @dataclass(frozen=True, slots=True)
 class EndStateRunner:
-    """Run the checks of a suite's cases."""
+    """A runner of the checks of a suite's cases."""
 
     folder: Path  # of the configuration
     servers: tuple[ServerSpec, ...]  # with their secrets
@@ -269,7 +269,7 @@ class EndStateRunner:
         return found
 
     async def _command(self, check: EndCheck) -> ExecutedCall:
-        """Run a command as the server itself runs: in its folder, with its variables."""
+        """Run a command in the same folder and with the same variables as the server."""
         from bakeoff.mcp.transports import server_environment
         from bakeoff.sandbox.confinement import unconfined_command
         from bakeoff.sandbox.supervisor_client import supervise
@@ -318,7 +318,7 @@ class ReadTurn:
 
 @dataclass(frozen=True, slots=True)
 class TurnRules:
-    """Read and compare the turns of a suite's cases."""
+    """The rules for reading and comparing the turns of a suite's cases."""
 
     reader: ReplyReader
     checks: EndStateRunner | None = None

@@ -73,7 +73,7 @@ class AnsweringModel(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CallGrader:
-    """Grade the rounds of one model. Each case may have a criterion of its own."""
+    """A grader of the rounds of one model. Each case may have a criterion of its own."""
 
     access: "ProviderAccess"  # to the judge
     author: AnsweringModel | None = None  # writes the final answer; None if the transcript ends with it
@@ -165,7 +165,7 @@ def final_prompt(prompt: str, calls: Sequence[Call], executed: Sequence[Executed
 
 @dataclass(frozen=True, slots=True)
 class SuiteParts:
-    """The parts of a suite that only its door has: rules for turns, servers that execute calls, and the judges."""
+    """The parts of a suite that only its door knows: rules for turns, servers and judges."""
 
     rules: TurnRules
     hub: "McpHub | None" = None  # executes the calls; None if no case needs that
@@ -180,11 +180,11 @@ class SuiteParts:
 @scorer("mcp")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpCalls(ConfigurableScorer):
-    """Scores 1 if the calls of MCP tools are those that are expected, else 0. The metadata holds the details.
+    """Scores 1 if the calls of MCP tools are as expected, else 0. The metadata has the details.
 
-    What is expected is written as in a file of `bakeoff mcp`: a call with `serverName`, `toolName` and `parameters`, a
-    list of calls, or nothing if no tool should be called. `execute`, `scope` and `judge` need the servers and models of
-    such a file: other doors refuse them. Where tool calls do not name their servers, only tools are compared.
+    Expected calls are written as in files of `bakeoff mcp`: a call with `serverName`, `toolName` and
+    `parameters`, a list of calls, or nothing for no call. `execute`, `scope` and `judge` work only in
+    such files. If tool calls do not name their servers, only the tools are compared.
     """
 
     mode: Mode = "json"  # the calls are JSON in the output, or those of the transcript
@@ -197,10 +197,15 @@ class McpCalls(ConfigurableScorer):
     suite: SuiteParts | None = field(default=None, repr=False)  # added by the door of `bakeoff mcp`
 
     @property
+    def hub(self) -> "McpHub | None":
+        """Return the servers that execute calls, if any."""
+        return self.suite.hub if self.suite is not None else None
+
+    @property
     def needs(self) -> Needs:
         if self.suite is None:
             return Needs()
-        shared = (self.suite.hub,) if self.suite.hub is not None and self.scope == "run" else ()
+        shared = (self.hub,) if self.hub is not None and self.scope == "run" else ()
         asked = [each for each in self.suite.graders.values() if not each.only_recordings]
         return Needs(resources=(*shared, *{access.key: access for each in asked for access in each.accesses}.values()))
 
@@ -279,12 +284,12 @@ class McpCalls(ConfigurableScorer):
         return ReadTurn(reply, tuple(executed), tuple(problems))
 
     async def _execute(self, expected: CaseExpectation, reply: ModelReply, given: ScoreInput) -> list[ExecutedCall]:
-        """Execute the calls if the case needs it. All calls are as expected here: wrong ones never reach a server."""
+        """Execute the calls, which are as expected here, if the case needs their results."""
         if self.mode == "agent":
             if expected.execute is False:
                 return []
             return executed_by_agent(given.transcript.tool_calls, reply.calls)
-        hub, refused = self.suite.hub if self.suite is not None else None, self._rules.refused(expected)
+        hub, refused = self.hub, self._rules.refused(expected)
         wanted = self.execute or expected.results is not None or expected.grading is not None
         if expected.execute is not None:
             wanted = expected.execute
@@ -297,7 +302,7 @@ class McpCalls(ConfigurableScorer):
 
 
 def _with_servers(reply: ModelReply, expected: CaseExpectation) -> ModelReply:
-    """Return a reply whose calls have the expected servers, because outside of a suite, calls name only tools."""
+    """Add the expected servers to the calls of a reply, because outside of suites they have none."""
     every = (call for calls in (expected.calls, *expected.alternatives) for call in calls or ())
     servers = {call.toolName: call.serverName for call in every}
     named = (call.model_copy(update={"serverName": servers.get(call.toolName, "")}) for call in reply.calls)
@@ -305,7 +310,7 @@ def _with_servers(reply: ModelReply, expected: CaseExpectation) -> ModelReply:
 
 
 def expectation_of(expected: Any, case: str) -> CaseExpectation:
-    """Read what a case expects, from a plan of `bakeoff mcp` or as people write it. Raise `GraderError` for others."""
+    """Read the expectation of a case in a plan of `bakeoff mcp`, or in the form that people write."""
     if not (isinstance(expected, dict) and "calls" in expected):
         expected = {"calls": [expected] if isinstance(expected, dict) else expected}
     try:
@@ -350,7 +355,7 @@ def _details(
 
 
 def _failure_class(reply: ModelReply, executed: Sequence[ExecutedCall], grade: CallGrade | None, first: str) -> str:
-    """Return a short name for the kind of failure, by which reports group failures."""
+    """Return a short name of the kind of failure, by which reports group failures."""
     if first.startswith("end state: "):
         return "wrong end state"
     if reply.problem:

@@ -1,10 +1,10 @@
-"""Keep secret values out of files and output: everything that is written or printed passes through a `Redactor`.
+"""Keep secrets out of files and output, which all pass through a `Redactor`.
 
 names       decide which values are secret
 forms       spell a secret in every form that is recognised
 redactor    find these forms, also where a text was cut, and replace them in bytes, texts and models
 
-The command line loads this package, so it imports nothing heavy.
+The command line loads this package, so it imports little.
 """
 
 from bakeoff.storage.redaction.forms import SHORTEST

@@ -1,7 +1,7 @@
-"""Spell a secret in every form in which it is recognised.
+"""Spell a secret in all forms that are recognised.
 
-Data is searched in its *folded* form: ASCII letters and digits alone, in lower case. Case, separators, line breaks,
-invisible characters and the NULs of UTF-16 are not in it, so that one form stands for all of these spellings.
+Data is searched in *folded* form: only ASCII letters and digits, in lower case. So one form covers
+all spellings that differ in case, separators, line breaks, or invisible characters.
 """
 
 import base64
@@ -20,13 +20,13 @@ SHORTEST = 8
 KEPT = (string.ascii_letters + string.digits).encode()
 _DROPPED = bytes(set(range(256)) - set(KEPT))
 _LOWER = bytes(range(256)).lower()
-_JSON_DEPTH = 3  # such as a tool result in a transcript in a journal
-_DIGITS = 2 * SHORTEST  # shorter numbers with separators stand in every table of numbers
-_MAX_ENCODED = 65_536  # bytes of a value that is also spelled in encodings
+_JSON_DEPTH = 3  # levels, such as a tool result in a transcript in a journal
+_DIGITS = 2 * SHORTEST  # shorter numbers with separators are common in tables
+_MAX_ENCODED = 65_536  # longest value, in bytes, that is also encoded
 _NUMBERS = (
     "{:02x}",  # hexadecimal, also as `73 6b`, `73:6b` and `%73%6B`
     "x{:02x}",  # `\x73` and `&#x73;`
-    "0x{:02x}",  # `0x73, 0x6b`, as hexdumps for programs have it
+    "0x{:02x}",  # `0x73, 0x6b`, as in hexdumps
     "{:03o}",  # octal, as `\163\153`
     "u{:04x}",  # `\u0073`
     "{:d}",  # `115, 107` and `&#115;&#107;`
@@ -38,11 +38,11 @@ class Form(NamedTuple):
     """One spelling of a secret.
 
     Attributes:
-        needle: The bytes to search for: in folded data if `folded`, otherwise in the data as it is.
-        before: The bytes before `inner` in this spelling, which are not in folded data.
+        needle: The bytes to search for, in folded data if `folded`, or else in the original data.
+        before: The bytes before `inner`, which are not in folded data.
         inner: The spelling from its first to its last letter or digit.
-        after: The bytes after it.
-        words: The secret consists of letters alone, so that ordinary words may say the same with blanks between them.
+        after: The bytes after `inner`.
+        words: Whether the secret has only letters, so that ordinary words may match it.
     """
 
     needle: bytes
@@ -53,19 +53,19 @@ class Form(NamedTuple):
     words: bool = False
 
     def around(self, data: bytes, start: int, end: int) -> tuple[int, int]:
-        """Return the start and end of the whole spelling, given those of `inner`."""
+        """Return the start and end of the whole spelling, given those of its `inner` part."""
         first = start - len(self.before) if data.endswith(self.before, 0, start) else start
         return first, end + len(self.after) if data.startswith(self.after, end) else end
 
 
 def fold(data: bytes) -> bytes:
-    """Return the ASCII letters and digits of the data, in lower case."""
+    """Return the ASCII letters and digits of the data in lower case."""
     return data.translate(_LOWER, _DROPPED)
 
 
 @lru_cache(maxsize=1024)
 def forms_of(value: str) -> tuple[Form, ...]:
-    """Return all forms of a secret. Some have the same needle."""
+    """Return all forms of a secret. Different forms may have the same needle."""
     words = value.isascii() and not any(map(str.isdigit, value))
     spelled = set(_spelled(value))
     encoded = set(_encoded(_bytes(value))) - spelled if len(value) <= _MAX_ENCODED else set()
@@ -83,9 +83,9 @@ def _form(spelling: bytes, *, words: bool = False) -> Form:
 
 
 def _spelled(value: str) -> Iterator[bytes]:
-    """Yield the value plain and as texts of other formats write it: JSON, `repr`, URLs, HTML."""
+    """Yield the value plain and as written in other formats: JSON, `repr`, URLs, HTML."""
     levels = {value, quote(value, safe=""), quote(value), quote_plus(value)}
-    for _ in range(_JSON_DEPTH + 1):  # JSON in JSON, with and without `\\uXXXX` for characters outside ASCII
+    for _ in range(_JSON_DEPTH + 1):  # JSON in JSON, with and without `\\uXXXX`
         yield from map(_bytes, levels)
         levels = {json.dumps(level, ensure_ascii=ascii)[1:-1] for level in levels for ascii in (True, False)}
     for text in {quote(value, safe=""), quote_plus(value)}:
@@ -96,7 +96,7 @@ def _spelled(value: str) -> Iterator[bytes]:
 
 
 def _encoded(raw: bytes) -> Iterator[bytes]:
-    """Yield the value byte by byte and in base64: whole, and at each alignment the digits that no neighbour changes."""
+    """Yield the value with encoded bytes, and in base64 at every alignment."""
     for written in _NUMBERS:
         yield "".join(map(written.format, raw)).encode()
     for encode in (base64.b64encode, base64.urlsafe_b64encode):

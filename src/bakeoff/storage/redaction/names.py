@@ -1,4 +1,4 @@
-"""Decide which values are secret: by the names of variables and fields, and by what the values look like."""
+"""Decide which values are secret, by the names of variables and fields, and by their form."""
 
 import base64
 import json
@@ -19,14 +19,14 @@ _SECRET_NAME = re.compile(
     r"|(^|[_.-])(keys?|pat|pass|auth)([_.-]|\d*$)|_pwd$",  # whole words: PATH and KEYBOARD_LAYOUT are not secret
     re.IGNORECASE,
 )
-# Names that are often secret, and often not: their values have to look like a key too.
+# Names that are not always secret, so that the values must look like a key too.
 _DOUBTFUL_NAME = re.compile(
     r"jwt|bearer|cookie|passcode|webhook|signature|connection_?string|conn_?str"
     r"|(^|[_.-])(sk|dsn|sas|pin|otp|totp|salt|seed|mnemonic|cert|pwd|hmac|session_?id|sid|csrf|xsrf)([_.-]|\d*$)"
     r"|(?<!mon)(?<!don)(?<!tur)(?<!hoc)(?<!joc)(?<!whis)(?<!hot)(?<!lac)(?<!mic)key\d*$",
     re.IGNORECASE,
 )
-_SETTING_NAME = re.compile(  # settings of a secret, and not the secret itself
+_SETTING_NAME = re.compile(  # settings of a secret, not the secret itself
     r"_(type|mode|method|provider|enabled|disabled|file|path|dir|folder|sock|socket|length|size|ttl|timeout|expir\w+"
     r"|algorithm|host|port|region|layout|count|limit|name|prefix|suffix|format|version|required|parallelism)$",
     re.IGNORECASE,
@@ -46,19 +46,19 @@ _KEY = re.compile(
     r"|eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?|AGE-SECRET-KEY-1\w{40,}|\d{8,10}:AA[\w-]{30,}"
 )
 _PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY( BLOCK)?-----")
-_LONG_LINE = 32  # characters of a line of a private key that is recognised without the others
-_MAX_SIZE = 100_000  # characters of a value that is looked into
+_LONG_LINE = 32  # shortest line of a private key that is secret on its own
+_MAX_SIZE = 100_000  # longest value that is searched
 
 _SECRET_FIELD = re.compile(
     r"(?:proxy-)?authorization(?:_token)?|(?:x-)?api[_-]?key|(?:access|auth|refresh|bearer|api)[_-]?token|client[_-]?secret|password",
     re.IGNORECASE,
-)  # narrower than names of variables: another `key` or `token` in a question may mean another question
-_SCHEME = re.compile(r"^(?:bearer|basic|token) +", re.IGNORECASE)  # a password itself may hold blanks
+)  # narrower than for variables, since `key` or `token` may be ordinary in a URL
+_SCHEME = re.compile(r"^(?:bearer|basic|token) +", re.IGNORECASE)  # passwords may contain spaces
 
 
 def known_secrets(base: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the secrets of the environment and of the `.env` files here and in the folders above."""
-    with suppress(UsageError):  # a file that cannot be read holds no key that was used
+    """Return the secrets in the environment and in `.env` files here and in parent folders."""
+    with suppress(UsageError):  # no key was used from an unreadable file
         base = read_environment(base=base)
     found = secrets_in(os.environ if base is None else base)
     values = set(found.values())
@@ -71,9 +71,9 @@ def known_secrets(base: Mapping[str, str] | None = None) -> dict[str, str]:
 
 
 def secrets_in(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables whose names or values mark them as secret, and the secrets inside such values.
+    """Return variables that are secret by name or value, and secrets inside their values.
 
-    The latter have the name of the variable with a suffix, such as `DATABASE_URL.password`.
+    Secrets inside values are named with a suffix, such as `DATABASE_URL.password`.
     """
     return {part: secret for name, value in environment.items() if value for part, secret in _secrets_of(name, value)}
 
@@ -89,7 +89,7 @@ def _secrets_of(name: str, value: str) -> tuple[tuple[str, str], ...]:
 
 
 def _inside(name: str, value: str) -> Iterator[tuple[str, str]]:
-    """Yield the secrets that can be recognised by the form of the value, whatever its name is."""
+    """Yield secrets that are recognised by the form of a value, not by its name."""
     if _KEY.fullmatch(value.strip()):
         yield name, value.strip()
     elif _PRIVATE_KEY.search(value):
@@ -112,11 +112,11 @@ def _inside(name: str, value: str) -> Iterator[tuple[str, str]]:
         with suppress(ValueError, RecursionError):
             yield from ((f"{name}.{field}", text) for field, text in _in_json(json.loads(value)))
     elif found := re.search(r"(?:password|pwd|accountkey|sharedaccesskey|secret)=([^;\s]{8,})", value, re.IGNORECASE):
-        yield f"{name}.password", found[1]  # of a connection string
+        yield f"{name}.password", found[1]  # from a connection string
 
 
 def _in_url(name: str, value: str) -> Iterator[tuple[str, str]]:
-    """Yield the password of a URL, encoded and decoded, a user name that is a key, and keys in query or path."""
+    """Yield secrets in a URL: password, user name if it is a key, keys in query or path."""
     try:
         url = urlsplit(value)
         user, password = url.username or "", url.password or ""
@@ -135,15 +135,15 @@ def _in_url(name: str, value: str) -> Iterator[tuple[str, str]]:
 
 
 def secrets_inside(name: str, value: str) -> dict[str, str]:
-    """Return the secrets inside a value by its form: the password of a URL, the token of a header.
+    """Return secrets inside a value, such as the password in a URL or the token in a header.
 
-    A program may print them without the rest of the value.
+    Programs may print them without the rest of the value.
     """
     return {part: secret for part, secret in _secrets_of(name, value) if secret != value}
 
 
 def _in_json(data: Any) -> Iterator[tuple[str, str]]:
-    """Yield the secrets in a file of credentials, such as that of a service account."""
+    """Yield the secrets in a credentials file, such as that of a service account."""
     if isinstance(data, dict):
         for field, item in data.items():
             if isinstance(item, str):
@@ -157,21 +157,21 @@ def _in_json(data: Any) -> Iterator[tuple[str, str]]:
 
 
 def is_ordinary(value: str) -> bool:
-    """Return True for values that are never secret: words for settings, and paths."""
+    """Return True for values that are never secret: words of settings, and paths."""
     if value.lower() in _ORDINARY or not _PATH.fullmatch(value):
         return value.lower() in _ORDINARY
     if os.path.lexists(value) or re.search(r"\.[A-Za-z]{1,5}$|^[~.]", value):
         return True
-    return not any(map(looks_random, value.split("/")))  # base64 may begin with a slash
+    return not any(map(looks_random, value.split("/")))  # base64 can begin with a slash
 
 
 def _is_address(value: str) -> bool:
-    """Return True if the value is a URL without a part that looks like a key."""
+    """Return True for a URL without a part that looks like a key."""
     return bool(_URL.fullmatch(value)) and not any(map(looks_random, re.split("[/?&=#]", value)))
 
 
 def looks_random(value: str) -> bool:
-    """Return True for one word of letters and digits that is too mixed for an ordinary value."""
+    """Return True for a word of letters and digits that is too random to be ordinary."""
     if len(value) < SHORTEST or is_ordinary(value) or re.search(r"\s", value):
         return False
     kinds = sum(bool(re.search(kind, value)) for kind in ("[a-z]", "[A-Z]", "[0-9]"))
@@ -181,7 +181,7 @@ def looks_random(value: str) -> bool:
 
 
 def secrets_within(data: Any, place: str = "") -> dict[str, str]:
-    """Return the texts in JSON data whose field names mark them as secret, by their paths."""
+    """Return texts in JSON data whose field names mark them as secret, by path."""
     if isinstance(data, dict):
         found: dict[str, str] = {}
         for name, item in data.items():

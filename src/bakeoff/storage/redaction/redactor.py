@@ -1,4 +1,4 @@
-"""Find secrets in data, also the remains of a secret in text that was cut, and replace them by their names."""
+"""Find secrets in data, even if cut off, and replace them by their names."""
 
 import re
 from array import array
@@ -19,7 +19,7 @@ CUT = "…"
 
 _CUT_ENDS = (CUT.encode(), b"...")
 _CUT_MARK = re.compile(b"|".join(map(re.escape, _CUT_ENDS)))
-# What programs put between the characters of a text, although no reader sees it: escapes of control characters,
+# Invisible additions of programs between characters: escapes of control characters,
 # colours, and the mark that pytest puts before the lines of an error.
 _ESCAPES = re.compile(
     rb"\\(?<!\\\\)\\*+(?:(?:x1[bB]|u001[bB]|033|e)\[[0-9;?]*+[A-Za-z]"
@@ -34,7 +34,7 @@ _UNUSUAL = re.compile(rb"[^\t\n\r -~]")  # bytes that do not separate ordinary w
 
 
 class SecretMatch(NamedTuple):
-    """The place of a secret, or of a part of one."""
+    """The position of a secret, or of a part of one."""
 
     start: int
     end: int
@@ -42,10 +42,10 @@ class SecretMatch(NamedTuple):
 
 
 class Needles:
-    """The spellings of some secrets, ready to be searched for."""
+    """The spellings of several secrets, ready for searching."""
 
     def __init__(self, secrets: Iterable[tuple[str, str]]) -> None:
-        """Take pairs of a name and a value. If two secrets share a spelling, the first one names its matches."""
+        """Take pairs of name and value. If secrets share a spelling, use the first one's name."""
         folded: dict[bytes, _Spelling] = {}
         plain: dict[bytes, _Spelling] = {}
         for name, value in secrets:
@@ -55,7 +55,7 @@ class Needles:
         self._folded, self._plain = _Index(folded), _Index(plain)
 
     def may_be_in(self, data: bytes) -> bool:
-        """Return True if the first or the last bytes of a needle are in the data."""
+        """Return True if the data contains the first or last bytes of any needle."""
         seen, blanked = fold(data), _without_escapes(data)
         return bool(
             self._folded.edges_in(seen if blanked is data else b"%b %b" % (seen, fold(blanked)))
@@ -63,7 +63,7 @@ class Needles:
         )
 
     def found_in(self, data: bytes, *, cut: bool) -> Iterator[SecretMatch]:
-        """Yield the places of secrets; with `cut`, also the parts of secrets at the ends and beside `CUT` marks."""
+        """Yield the positions of secrets; with `cut`, also of parts at the ends or `CUT` marks."""
         marks = (place for match in _CUT_MARK.finditer(data) for place in match.span())
         cuts = [0, *marks, len(data)] if cut else []
         for start, end, needle in self._plain.found_in(data, cuts):
@@ -73,9 +73,9 @@ class Needles:
             yield from self._found_folded(data, blanked, cuts)
 
     def _found_folded(self, data: bytes, searched: bytes, cuts: list[int]) -> Iterator[SecretMatch]:
-        """Yield the secrets in folded data. `searched` is the data, or the data without its escapes."""
+        """Yield the secrets in folded data. `searched` is the data, perhaps without escapes."""
         view = fold(searched)
-        places = array("Q", compress(range(len(searched)), searched.translate(_IS_KEPT)))  # of what is in the view
+        places = array("Q", compress(range(len(searched)), searched.translate(_IS_KEPT)))  # of kept bytes
         for start, end, needle in self._folded.found_in(view, [bisect_left(places, cut) for cut in cuts]):
             name, forms = self._folded.needles[needle]
             first, last = places[start], places[end - 1] + 1
@@ -84,7 +84,7 @@ class Needles:
                 if not said:
                     continue
                 first, last = max(said, key=lambda place: place[1] - place[0])
-            elif forms[0].words:  # a part of words is only told by the cut beside it
+            elif forms[0].words:  # parts of words count only beside a cut
                 if needle.startswith(view[start:end]):
                     is_cut = last == len(data) or _CUT_MARK.match(data, last) is not None
                 else:
@@ -95,7 +95,7 @@ class Needles:
 
 
 def _without_escapes(data: bytes) -> bytes:
-    """Return the data with escapes, colours and line marks overwritten by NULs, which folding drops."""
+    """Return the data with escapes, colours and line marks replaced by NULs."""
     if b"\\" not in data and b"\x1b" not in data and b"\nE" not in data:
         return data
     blanked = _ESCAPES.sub(lambda match: bytes(len(match[0])), data)
@@ -103,7 +103,7 @@ def _without_escapes(data: bytes) -> bytes:
 
 
 def _is_said(form: Form, data: bytes, first: int, last: int) -> bool:
-    """Return False if ordinary words only happen to spell a secret that consists of words."""
+    """Return False if ordinary words only happen to spell a secret made of words."""
     if not form.words:
         return True
     found, start, end = data[first:last], first - len(form.before), last + len(form.after)
@@ -115,14 +115,14 @@ def _is_said(form: Form, data: bytes, first: int, last: int) -> bool:
 
 
 class _Spelling(NamedTuple):
-    """The secret behind a needle, and the forms that have this needle."""
+    """A needle's secret, and the forms that share the needle."""
 
     name: str
     forms: list[Form]
 
 
 class _Index:
-    """Needles indexed by their edges, the first and the last bytes: a cut leaves at least one of the two."""
+    """Needles, indexed by their first and last bytes, since a cut leaves at least one of these."""
 
     def __init__(self, needles: dict[bytes, _Spelling]) -> None:
         self.needles = needles
@@ -134,25 +134,25 @@ class _Index:
         self._edges = list(self._starting | self._ending)
         self._automaton = None
         if needles:
-            from ahocorasick_rs import BytesAhoCorasick  # not above: often there is no secret
+            from ahocorasick_rs import BytesAhoCorasick  # often not needed
 
             self._automaton = BytesAhoCorasick(self._edges)
 
     def edges_in(self, view: bytes) -> list[tuple[int, bytes]]:
-        """Return the places of all edges in order, each with its edge."""
+        """Return the positions of all edges, in order, each with its edge."""
         if self._automaton is None:
             return []
         found = self._automaton.find_matches_as_indexes(view, overlapping=True)
         return [(start, self._edges[number]) for number, start, _ in found]
 
     def found_in(self, view: bytes, cuts: list[int]) -> Iterator[tuple[int, int, bytes]]:
-        """Yield the start, the end and the needle of each place; with `cuts`, also of parts that were cut off."""
+        """Yield start, end and needle of each match; with `cuts`, also of partial matches."""
         covered, last = 0, b""
         for at, edge in self.edges_in(view):
             for needle in self._starting.get(edge, ()):
                 if at + len(needle) <= covered:
                     break
-                # A needle may repeat itself: where it overlaps its last place, nothing is gained.
+                # Skip matches that overlap the last one, as of repetitive needles.
                 if (at >= covered or needle != last) and view.startswith(needle, at):
                     yield at, at + len(needle), needle
                     covered, last = at + len(needle), needle
@@ -161,7 +161,7 @@ class _Index:
                 yield from self._rests(view, at, edge, cuts)
 
     def _rests(self, view: bytes, at: int, edge: bytes, cuts: list[int]) -> Iterator[tuple[int, int, bytes]]:
-        """Yield the remains of needles whose other end was cut off."""
+        """Yield the remaining parts of needles whose other end was cut off."""
         end = cuts[bisect_left(cuts, at + SHORTEST)]
         for needle in self._starting.get(edge, ()):
             if end - at < len(needle) and needle.startswith(view[at:end]):
@@ -174,29 +174,29 @@ class _Index:
 
 Model = TypeVar("Model", bound="BaseModel")
 
-_MAX_NUMBER_LENGTH = 1000  # bits: Python refuses to format very long numbers
+_MAX_NUMBER_LENGTH = 1000  # bits, since Python refuses to format very long numbers
 
 
 class Redactor:
-    """Replace secret values by their names, in all the forms that `redaction.forms` spells.
+    """Replaces secret values by their names, in all forms of `redaction.forms`.
 
-    With `cut`, for texts that may have been shortened, the remains of a secret at the edge of a text or beside a `CUT`
-    mark are replaced as well.
+    With `cut`, for texts that may have been shortened, parts of a secret at the ends of a text or
+    beside a `CUT` mark are replaced too.
     """
 
     def __init__(self, secrets: Mapping[str, str]) -> None:
-        """Take the values of secrets by their names. Values shorter than `SHORTEST` are ignored."""
+        """Take secret values by name. Values shorter than `SHORTEST` are ignored."""
         known = tuple((name, value) for name, value in secrets.items() if len(value) >= SHORTEST)
         self._needles = _NEEDLES(known) if known else None
 
     def __bool__(self) -> bool:
-        """Return True if there is a secret to look for."""
+        """Return True if there are any secrets to search for."""
         return self._needles is not None
 
     def finds(self, data: bytes) -> bool:
-        """Return True if the data may hold a secret. Fast, and never wrong if it returns False.
+        """Return True if the data may contain a secret. This is fast, and False is always right.
 
-        The data may be JSON: every replaceable string contains the first or the last bytes of a secret.
+        The data may be JSON: every string to replace has the first or last bytes of a secret.
         """
         return self._needles is not None and self._needles.may_be_in(data)
 
@@ -207,7 +207,7 @@ class Redactor:
         pieces: list[bytes] = []
         end = 0
         for each in _apart(self._needles.found_in(data, cut=cut)):
-            # In JSON, a backslash before it is the rest of an escape that began with the first letter.
+            # In JSON, a backslash before the match is the rest of an escape sequence.
             label = re.sub(r"[^A-Za-z0-9_.-]", "_", each.name)  # these characters need no escape in JSON
             pieces += (data[end : each.start].rstrip(b"\\"), f"[redacted {label}]".encode())
             end = each.end
@@ -220,11 +220,11 @@ class Redactor:
         return self(text.encode("utf-8", "surrogatepass"), cut=cut).decode("utf-8", "surrogatepass")
 
     def model(self, model: Model, *, cut: bool = False) -> Model:
-        """Return the data without secrets. Redacting its JSON is wrong: in `\\nkey` the `n` belongs to the escape."""
+        """Return the data without secrets. Redacting its JSON instead would fail on escapes."""
         return with_texts(model, partial(self.text, cut=cut))
 
     def names_in(self, model: "BaseModel") -> list[str]:
-        """Return the names of the secrets in the data."""
+        """Return the names of secrets in the data."""
         from pydantic_core import PydanticSerializationError
 
         if self._needles is None:
@@ -232,7 +232,7 @@ class Redactor:
         try:
             if not self.finds(model.model_dump_json().encode()):
                 return []
-        except PydanticSerializationError:  # lone surrogates
+        except PydanticSerializationError:  # because of lone surrogates
             pass
         needles, found = self._needles, set[str]()
 
@@ -248,7 +248,7 @@ _NEEDLES = lru_cache(maxsize=64)(Needles)
 
 
 def _apart(found: Iterable[SecretMatch]) -> Iterator[SecretMatch]:
-    """Yield the matches in order. Overlapping ones become one, with the name of the longest."""
+    """Yield the matches in order. Join overlapping ones under the name of the longest."""
     whole: SecretMatch | None = None
     longest = 0
     for each in sorted(found, key=lambda found: (found.start, -found.end)):
@@ -265,8 +265,8 @@ def _apart(found: Iterable[SecretMatch]) -> Iterator[SecretMatch]:
 
 
 def with_texts(model: Model, change: Callable[[str], str]) -> Model:
-    """Return the model with every text changed, keys of free data included. Fields with literal types stay."""
-    from pydantic import BaseModel, JsonValue  # not above: texts are redacted without them
+    """Return the model with every text changed, including keys of free data, but not literals."""
+    from pydantic import BaseModel, JsonValue  # imported here, since texts need none of them
 
     def changed(value: Any, annotation: Any = JsonValue) -> Any:
         if get_origin(annotation) is Literal or (isinstance(value, int | float) and annotation != JsonValue):

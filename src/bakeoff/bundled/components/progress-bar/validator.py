@@ -1,4 +1,4 @@
-"""Classes and styles are declared in the markup of a modern Svelte component."""
+"""Check that classes and styles are in the markup of a modern Svelte component."""
 
 from __future__ import annotations
 

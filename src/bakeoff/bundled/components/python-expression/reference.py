@@ -1,4 +1,4 @@
-"""Arithmetic expressions: a recursive-descent parser that builds closures, so that syntax is judged first."""
+"""Arithmetic expressions: a recursive-descent parser that checks syntax, then builds closures."""
 
 from __future__ import annotations
 

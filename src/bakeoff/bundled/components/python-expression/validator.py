@@ -1,4 +1,4 @@
-"""The parser is the author's own work: nothing hands the text to Python's compiler."""
+"""Check that the parser is the author's own, and passes no text to Python's compiler."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ import re
 
 
 class KeywordProvider:
-    """Understand only timers. Replace this with the client of your own model."""
+    """Understands only timers. Replace this class by the client of your own model."""
 
     def create_message(self, system: str, message: str) -> str:  # noqa: ARG002 - a model would read it
         """Return the reply of the model, here JSON. The method may be `async`."""

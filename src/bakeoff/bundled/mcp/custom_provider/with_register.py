@@ -1,4 +1,4 @@
-"""Register a provider from Python, and evaluate from there. Run it with `python with_register.py`."""
+"""Register a provider in Python, and run an evaluation. Start with `python with_register.py`."""
 
 from keyword_provider import KeywordProvider  # type: ignore[import-not-found]
 

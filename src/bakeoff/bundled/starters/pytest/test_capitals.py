@@ -1,4 +1,4 @@
-"""Evals are tests: run them with `pytest`. Put your application in the place of `ask`."""
+"""Evals are tests: run them with `pytest`. Replace `ask` by your application."""
 
 from openai import AsyncOpenAI
 

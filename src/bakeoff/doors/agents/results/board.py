@@ -1,7 +1,7 @@
-"""Rank agents by their result files: the latest complete one of each agent with each model and provider.
+"""Rank agents by result files: the latest complete file of each agent, model and provider.
 
-`bakeoff leaderboard` chooses and ranks them. A file whose run folder lies beside it is read from the run's journal,
-which has the content of the exercises; for other files, their own numbers are used.
+The rules are those of `bakeoff leaderboard`. If the run folder lies beside a file, its journal is
+read, which has the content of the exercises; otherwise, the numbers of the file are used.
 """
 
 from collections import Counter
@@ -99,7 +99,7 @@ def rank_agents(files: Iterable[AgentResult]) -> AgentsBoard:
         for peers in [board.on_board(number)]
         for entry in peers
     )
-    # Pages lead to the run where there is one; files without their run know about proven and hidden tests too.
+    # Pages link to the run if it exists; files without a run also have proven and hidden tests.
     files_of = {one.entry.path: one for one in rows}
     entries = tuple(_with_facts_of(files_of[entry.path], entry) for entry in board.entries)
     return AgentsBoard(board.model_copy(update={"entries": entries}), rows)
@@ -148,7 +148,7 @@ def _identity(result: AgentsResult) -> tuple[str, str | None, str]:
 
 
 def _keys(results: Iterable[AgentsResult]) -> dict[tuple[str, str | None, str], str]:
-    """Return a key for each agent, model and provider. It contains the provider only where keys would collide."""
+    """Return a key for each agent, model and provider. It contains the provider only if keys would collide."""
     short = {
         (agent, model, provider): f"{safe_name(agent)}-{safe_name(model or 'default')}"
         for agent, model, provider in map(_identity, results)
@@ -240,7 +240,7 @@ def _cell(result: ExerciseResult | None) -> MatrixCell | None:
 
 
 def read_results(places: Sequence[Path], say: Callable[[str], None]) -> list[AgentResult]:
-    """Read result files, and those of folders. A file that is given by its own path must be readable.
+    """Read result files, and all in given folders. A file that is named directly must be readable.
 
     Damaged files, and files whose run folder is damaged, are left out with a warning to `say`.
     """

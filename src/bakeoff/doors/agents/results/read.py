@@ -28,7 +28,7 @@ _BEGINNING = re.compile(rb'\s*\{\s*"metadata"\s*:\s*\{[^{}]*"agent"\s*:')
 
 
 class ExerciseResultReader:
-    """Read result files of agents on exercises."""
+    """The reader of result files of agents on exercises."""
 
     what = "a result file of agents on exercises (.json)"
 

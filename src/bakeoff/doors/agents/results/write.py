@@ -193,7 +193,7 @@ def _tokens(record: Record) -> TokenUsage | None:
 
 
 def _exercise(name: str, attempts: Sequence[Attempt], rounds: int) -> ExerciseResult:
-    """Return a single attempt unchanged. Return several as one, with their means: solved only if all of them are."""
+    """Combine the attempts at an exercise: use mean numbers, and require that all are solved."""
     if rounds == 1:
         return ExerciseResult(exercise=name, **dict(attempts[0]))
     values = {field: [getattr(attempt, field) for attempt in attempts] for field in Attempt.model_fields}

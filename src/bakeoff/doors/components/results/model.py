@@ -1,8 +1,8 @@
 """The model of a result file, with the field names of the format, and its steps as parts of transcripts.
 
-An object is written with the fields that it was created with, so that an imported one keeps exactly its fields. In
-objects that bakeoff creates (`known`), unknown fields are left out, except for the few that the format writes as null.
-Reading ignores fields that are not in the table. What bakeoff adds to the format is under the key `bakeoff`.
+Objects are written with the fields with which they were created, so that imported ones do not
+change. Objects that bakeoff creates (`known`) omit empty fields, except for the few that the format
+writes as null. Unknown fields are ignored. The key `bakeoff` has the additions to the format.
 """
 
 import json
@@ -75,7 +75,7 @@ class FileObject(CamelObject):
 
     @classmethod
     def known(cls, **given: Any) -> Self:
-        """Create an object of our own, without the fields that are unknown."""
+        """Create an object, leaving out fields without a value."""
         return cls(**{name: value for name, value in given.items() if value is not None or name in cls.written_as_null})
 
     @model_serializer(mode="wrap")
@@ -96,7 +96,7 @@ _NEEDED = {
 class ContentBlock(FileObject):
     """A part of a step: text, reasoning, a call of a tool, or its result, which has the same id.
 
-    A `tool-error` is a tool that threw. Blocks of other types keep only their type.
+    A `tool-error` reports a tool that raised an error. Other types of blocks keep only their type.
     """
 
     type: str
@@ -110,7 +110,7 @@ class ContentBlock(FileObject):
     @model_validator(mode="before")
     @classmethod
     def _without_unknown(cls, block: Any) -> Any:
-        known = not isinstance(block, dict) or block.get("type") in [*_NEEDED]  # a list: the type may be anything
+        known = not isinstance(block, dict) or block.get("type") in [*_NEEDED]  # a list: the type may be unhashable
         return block if known else {name: value for name, value in block.items() if name == "type"}
 
     @model_validator(mode="after")
@@ -197,8 +197,7 @@ class Verification(FileObject):
 
     @property
     def value(self) -> float:
-        """Return the share of tests that passed. It is below 1 if the component failed, even if every test passed:
-        an error outside of the tests counts as one failed test."""
+        """Return the share of passed tests; an error outside of them counts as a failed test."""
         if self.validation_failed:  # some files say `passed` besides
             return 0.0
         if self.passed:
@@ -215,7 +214,7 @@ class Verification(FileObject):
 
 
 class ComponentResult(FileObject):
-    """One test of the file, which is one suite."""
+    """One test of the file: the result of one suite."""
 
     written_as_null = frozenset({"result_write_content", "verification"})
 
@@ -264,7 +263,7 @@ class UnitTestTotals(FileObject):
     total: Count
     passed: Count
     failed: Count
-    score: Number | None = None  # in files from before there was one
+    score: Number | None = None  # older files do not have it
 
     @property
     def share(self) -> float:
@@ -475,7 +474,7 @@ def write_step(step: Step) -> StepResult:
     ]
     used = step.usage
     counts = {theirs: getattr(used, ours) for theirs, ours in _COUNTS.items()}
-    known = used.tokens or not used.requests  # unknown where the provider sent none
+    known = used.tokens or not used.requests  # unknown if the provider sent no counts
     reason = step.finish_reason or "unknown"
     return StepResult(
         content=(*said, *returned),

@@ -41,7 +41,7 @@ _METADATA_FIRST = re.compile(rb'\s*\{\s*"metadata"\s*:\s*\{[^{}]*"(mcpEnabled|mc
 
 
 class ResultFileReader:
-    """Read result files of the component benchmark."""
+    """The reader of result files of the component benchmark."""
 
     what = "a result file of the component benchmark (.json)"
 
@@ -124,7 +124,7 @@ def records_of(result: ComponentsResult, plan: Plan) -> Iterator[Record]:
 
 @dataclass(frozen=True, slots=True)
 class _Import:
-    """Turn one test of a file into a record."""
+    """The conversion of one test of a file into a record."""
 
     trial: Trial
     test: ComponentResult

@@ -135,7 +135,7 @@ def result_of(
     sizes: Sizes | None = None,
     origin: ResultOrigin = UNKNOWN_ORIGIN,
 ) -> ComponentsResult:
-    """Return the results of one subject in one round, counted from 0. Records of others are ignored."""
+    """Return the results of one subject in one round, counted from 0; ignore all other records."""
     spec = next(spec for spec in plan.subjects if spec.name == subject)
     found = {record.case: record for record in records if record.subject == subject and record.round == round_}
     pairs = [(case, found[case.id]) for case in plan.cases if case.id in found]
@@ -193,7 +193,7 @@ def verification_of(record: Record) -> Verification | None:
 
 
 def _never_graded(record: Record, sizes: Sizes) -> Verification | None:
-    """Return a verification without passed tests if the subject is at fault for the failure, else None."""
+    """Return a verification without passed tests if the subject caused the failure, else None."""
     failure = record.failure
     if not record.verdict.counts or failure is None:
         return None

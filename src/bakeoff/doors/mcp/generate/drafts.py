@@ -109,7 +109,7 @@ class _DraftContext:
             )
 
     def new_prompt(self, tool: ServerTool, values: Mapping[str, JsonValue], *, rest: bool) -> str:
-        """Return a request for these values that no other draft has. With `rest`, the model chooses further values."""
+        """Return a new prompt for these values. With `rest`, the model chooses further values."""
         prompt = request_for(tool, values, self.prefixes, self.prompts, rest=rest)
         self.prompts.add(prompt)
         return prompt
@@ -131,7 +131,7 @@ def draft_cases(
 ) -> tuple[list[Draft], list[str]]:
     """Return the drafts, and a sentence for each tool without one.
 
-    `taken` are the names of existing cases, and `around` has the files that servers work on, by the servers' names.
+    `taken` are the names of existing cases; `around` maps servers to the files they work on.
     """
     drafting = _DraftContext(common_prefixes(tools), around or {}, set(taken))
     drafts: list[Draft] = []
@@ -230,7 +230,7 @@ def _likeness(pair: tuple[ServerTool, ServerTool]) -> float:
 
 
 def _own_words(one: ServerTool, other: ServerTool) -> list[str]:
-    """Return the words of a name that another lacks; none if one of them is a verb, which the request contains."""
+    """Return the words of a tool's name that another lacks; none if they include a verb."""
     others = {word.removesuffix("s") for word in name_words(other.name)}
     lacking = [word for word in name_words(one.name) if word.removesuffix("s") not in others]
     verbs = {verb for listed in wording()["verbs"].values() for verb in listed.split()}
@@ -274,7 +274,7 @@ def cases_text(drafts: Sequence[Draft]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The part of a configuration around its cases, with unexpanded variables, because a `${NAME}` may be a secret."""
+    """A configuration without its cases. Its variables are not expanded: they may be secrets."""
 
     models: JsonValue
     servers: JsonValue
@@ -324,7 +324,7 @@ def whole_config(drafts: Sequence[Draft], frame: Frame) -> str:
 
 
 def added_to(text: str, drafts: Sequence[Draft], file: Path) -> str:
-    """Return the text of the file with the drafts after its cases. Everything else, comments too, stays unchanged.
+    """Return the text of a file with the drafts after its cases, and otherwise unchanged.
 
     Raises `UsageError` if the result does not contain the old and the new cases, as with unusual YAML.
     """
@@ -362,7 +362,7 @@ def _tokens_of_cases(text: str, file: Path) -> list[yaml.Token]:
 
 
 def _end_of_line(text: str, last: yaml.Token) -> int:
-    """Return the end of the line of a token. Empty lines after a multi-line text count only if they belong to it."""
+    """Return the end of a token's line, including empty lines that belong to a multi-line text."""
     end: int = last.end_mark.index
     if last.end_mark.column == 0:
         assert isinstance(last, yaml.ScalarToken), "only block texts include the end of their line"

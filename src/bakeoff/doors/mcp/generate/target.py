@@ -1,4 +1,4 @@
-"""Write generated cases to a configuration: a new one holds no keys, and one that exists keeps its cases."""
+"""Write generated cases to a new configuration, without keys, or add them to an existing one."""
 
 import os
 import re
@@ -51,7 +51,7 @@ class DraftTarget:
 
 
 def keys_as_variables(text: str, specs: Sequence[ServerSpec], say: Say) -> tuple[str, dict[str, str]]:
-    """Return a new configuration with variables in place of keys, and these variables: the file may be committed."""
+    """Replace keys in a new configuration, which may be committed, by variables; return both."""
     own = {f"{spec.name}_{name}": value for spec in specs for name, value in spec.shown_to_nobody.items()}
     keys = {value: re.sub(r"\W", "_", name).upper() for name, value in own.items() if len(value) >= SHORTEST}
     keys |= {value: name for name, value in known_secrets().items() if name.isidentifier() and len(value) >= SHORTEST}

@@ -38,16 +38,16 @@ class GeneratedValue:
 
 
 class Maker:
-    """Make values for the parts of one schema."""
+    """A maker of values for the parts of one schema."""
 
     def __init__(self, root: Schema, suggest: Suggest | None = None) -> None:
         self._root, self._suggest = root, suggest
-        self._used: list[JsonValue] = []  # suggestions in this call: a second city is another one
+        self._used: list[JsonValue] = []  # suggestions in this call, so that a second city differs from the first
 
     def parameters(
         self, optional: Sequence[str] = (), fixed: Mapping[str, JsonValue] | None = None
     ) -> dict[str, GeneratedValue]:
-        """Return a value for each required parameter, and for these optional ones. `fixed` values are used as given."""
+        """Return values for the required and some optional parameters; `fixed` ones are given."""
         self._used = []
         parts, required = _properties(self._resolved(self._root))
         wanted = [*(required or []), *optional]
@@ -75,7 +75,7 @@ class Maker:
         return list(found) if isinstance(found, list) else []
 
     def whole(self, schema: JsonValue) -> JsonValue:
-        """Return a schema with its references resolved, and with a union of one type and null replaced by that type."""
+        """Return a schema with resolved references, and with null removed from unions."""
         found = dict(self._resolved(schema))
         several = found.get("anyOf") or found.get("oneOf")
         real = (
@@ -86,7 +86,7 @@ class Maker:
         return {**found, **self._resolved(real[0])} if len(real) == 1 else found
 
     def _unusual(self, schema: JsonValue, name: str) -> GeneratedValue:
-        """Return a value other than the default if possible, because only that shows understanding of the parameter."""
+        """Return a value other than the default, if possible, so that calls show understanding."""
         if not isinstance(schema, dict) or schema.get("default") is None:
             return self.checked(schema, name)
         default = schema["default"]
@@ -185,7 +185,7 @@ class Maker:
         return GeneratedValue(several, one.sure)
 
     def _resolved(self, schema: Schema | JsonValue) -> Schema:
-        """Return a schema with its `$ref` and `allOf` merged into it. With an unknown reference, it allows no value."""
+        """Return a schema with `$ref` and `allOf` merged; unknown references allow no value."""
         found = dict(resolved(schema, self._root))
         for _ in range(_MAX_DEPTH):
             if found.pop("$ref", None) is not None:

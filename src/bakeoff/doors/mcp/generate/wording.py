@@ -82,7 +82,7 @@ def group(name: str) -> frozenset[str]:
 
 
 def entry_for(name: str, table: Mapping[str, _Entry]) -> _Entry | None:
-    """Return the entry for the longest ending of a parameter's name, in whole words, that the table has."""
+    """Return the table's entry for the longest ending, in whole words, of a parameter's name."""
     words = name_words(name)
     return next((table[key] for at in range(len(words)) if (key := " ".join(words[at:])) in table), None)
 
@@ -97,10 +97,10 @@ def is_known(name: str, schema: JsonValue) -> bool:
 def request_for(
     tool: ServerTool, values: Mapping[str, JsonValue], prefixes: frozenset[str], taken: set[str], *, rest: bool = False
 ) -> str:
-    """Return a request that reveals nothing but the values, and that no other tool has (`taken`).
+    """Return a request that reveals only the values and, if possible, is not in `taken`.
 
-    `prefixes` are words that the names of all tools of the server begin with. With `rest`, the call has further
-    parameters, which the model may choose.
+    `prefixes` are words with which the names of a server's tools begin. With `rest`, the model may
+    choose further parameters of the call.
     """
     known = {"_".join(name_words(name)) for name in values}
     openings = [each for each in _openings(tool, values, prefixes) if known.issuperset(_PLACE.findall(each[0]))]
@@ -112,7 +112,7 @@ def request_for(
 
 
 def is_vague(tool: ServerTool, names: Iterable[str], prefixes: frozenset[str]) -> bool:
-    """Return True if these parameters alone make no sensible request, such as to change 12 without saying how."""
+    """Tell whether these parameters alone make no sensible request, such as "change 12"."""
     words = [word for word in name_words(tool.name) if word not in prefixes]
     opening = _verb_and_noun(words, tool.description)[0]
     given = [name_words(name) for name in names]
@@ -135,14 +135,14 @@ def common_prefixes(tools: Sequence[ServerTool]) -> frozenset[str]:
 
 @cache
 def _verbs() -> Mapping[str, str]:
-    """Return, for each verb, how a request with it begins."""
+    """Return the opening of a request for each verb."""
     return {word: opening for opening, listed in wording()["verbs"].items() for word in listed.split()}
 
 
 def _openings(
     tool: ServerTool, values: Mapping[str, JsonValue], prefixes: frozenset[str]
 ) -> Iterator[tuple[str, bool]]:
-    """Yield possible beginnings of a request, each with whether it ends with the noun, so that a name can follow."""
+    """Yield possible openings of a request. True means that a name can follow its last noun."""
     every = name_words(tool.name)
     words = [word for word in every if word not in prefixes] or every
     yield from ((template, False) for template in wording()["names"].get(" ".join(words), ()))

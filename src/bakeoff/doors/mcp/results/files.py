@@ -96,7 +96,7 @@ def write_reports(folder: RunFolder, plan: Plan, settings: McpPlanSettings, reco
 
 
 def own_stamp(place: Path, stamp: str, run: str) -> str:
-    """Return the time stamp, with a number if another run of the same millisecond has reports there.
+    """Return the time stamp, with a number if another run has reports of the same millisecond.
 
     The JSON file is created at once, so that two runs that end together do not take the same name.
     """
@@ -183,7 +183,7 @@ def log_lines(report: McpReport) -> Iterator[str]:
 
 
 def write_combined(written: Sequence[McpResults], not_run: Sequence[str], folder: Path) -> Iterator[Path]:
-    """Write `combined-report-<time of the first>` as JSON, Markdown and a page, and yield each file once it is there.
+    """Write `combined-report-<time of the first>` as JSON, Markdown and page; yield each file.
 
     Nothing is written until the caller iterates. `written` must not be empty; `not_run` names the files of the suites
     that have no results.

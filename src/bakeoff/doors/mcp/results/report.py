@@ -112,7 +112,7 @@ class ModelNumbers(FrozenModel):
 
 
 class ConfusionEntry(FrozenModel):
-    """The number of rounds in which one tool was called where another, or the same, was expected."""
+    """The number of rounds in which one tool was expected and another, or the same, was called."""
 
     wanted: str
     called: str

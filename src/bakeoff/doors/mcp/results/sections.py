@@ -91,8 +91,10 @@ def page_parts(
 def verdict_sentence(outcome: CallOutcome, rounds: int) -> str:
     """Return how many cells passed and how many must, as part of a sentence."""
     share = percent(outcome.threshold)
-    needed = "" if outcome.rule == "all" else f"; {share} of them must pass"
-    return f"{outcome.passed} of {len(outcome.cells)} cells passed at {share} of {count_of(rounds, 'round')}{needed}"
+    needed = "" if outcome.rule == "all" else f"; {share} of them must"
+    some = f" {share} of {count_of(rounds, 'round')}"
+    times = "" if rounds == 1 else " every round" if outcome.threshold == 1 else some
+    return f"{outcome.passed} of {count_of(len(outcome.cells), 'case–model pair')} passed{times}{needed}"
 
 
 def rate_tables(outcome: CallOutcome) -> Iterator[Table]:

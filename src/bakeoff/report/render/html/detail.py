@@ -1,6 +1,6 @@
 """Convert records and cases to the JSON that a page shows: texts are cut, and control characters made visible.
 
-Pictures of components go into the page once each, as data that no browser takes for markup.
+Each picture of a component goes into the page once, as data that browsers do not treat as markup.
 """
 
 import base64
@@ -24,7 +24,7 @@ Json = dict[str, Any]
 
 _MAX_COMPARED = 4000  # lines of a file that are compared with the start: the time grows with their square
 _STDERR_LINES = 20
-_HANDS_IN = "ResultWrite"  # the tool that component suites hand their answer in with; the first call counts
+_HANDS_IN = "ResultWrite"  # the tool with which subjects hand in a component; the first call counts
 _NOT_SHOWN = "(the reference, which is not shown)"
 _TEST_LIST = TypeAdapter(list[TestResult])
 
@@ -39,9 +39,9 @@ def as_text(value: JsonValue) -> str | None:
 
 
 def case_detail(case: Case) -> Json:
-    """Return the prompt and files that a subject was given. Hidden files are only named, because pages are passed on.
+    """Return the prompt and files that a subject was given, but only the names of hidden files.
 
-    The expected answer of a case with hidden files or a reference is as hidden as these.
+    Pages are shared: if a case has hidden files or a reference, its expected answer is hidden, too.
     """
     hidden = bool(case.hidden or case.reference)
     return _filled(
@@ -87,7 +87,7 @@ def record_detail(record: Record, case: Case | None = None) -> Json:
 
 
 def handed_in(record: Record, case: Case | None) -> Mapping[str, str]:
-    """Return the files of the answer. For a component, that is the content of the accepted call that handed it in."""
+    """Return the files of the answer; for a component, take the accepted `ResultWrite` call."""
     if record.artefacts or record.transcript is None:
         return record.artefacts
     name = case.grading.solution[0] if case and case.grading and case.grading.solution else "answer"
@@ -99,9 +99,9 @@ def handed_in(record: Record, case: Case | None) -> Mapping[str, str]:
 
 
 def _to_show(answer: Mapping[str, str], case: Case | None, *, bound: bool) -> Mapping[str, str]:
-    """Return the files to show: without tests that are unchanged, and without the reference.
+    """Return the files to show, without unchanged tests and without the reference.
 
-    A subject that was given the hidden parts hands in the reference, which must not be on a page that is passed on.
+    A subject that was given the reference hands it in, but a page that is shared must not show it.
     """
     if case is None:
         return answer
@@ -113,7 +113,7 @@ def _to_show(answer: Mapping[str, str], case: Case | None, *, bound: bool) -> Ma
 
 
 def changes(answer: Mapping[str, str], case: Case | None) -> dict[str, str]:
-    """Return a patch for each file that existed at the start; an empty text for unchanged files."""
+    """Return a patch for each file that existed at the start; it is empty for unchanged files."""
     found = {}
     for name, text in answer.items():
         start = case.files.get(name) if case else None
@@ -218,14 +218,14 @@ _TOO_MANY = "the pictures of this run are too large for one page; they are in it
 
 
 class PagePictures:
-    """The pictures that a page shows, while its records stream by."""
+    """The pictures of a page, collected while its records are read."""
 
     def __init__(self, folder: RunFolder | None) -> None:
         self._pictures = Pictures.of(folder) if folder is not None and folder.pictures.is_dir() else None
         self._numbers: dict[str, int] = {}
 
     def find(self, record: Record, case: Case) -> int:
-        """Return the number of a trial's picture; `NO_PICTURE` if none was tried, `NO_ANSWER` without an answer."""
+        """Return the number of a trial's picture, or else `NO_PICTURE` or `NO_ANSWER`."""
         if self._pictures is None or case.grading is None:
             return NO_PICTURE
         text = handed_in(record, case).get(case.grading.solution[0])
@@ -236,7 +236,7 @@ class PagePictures:
         return self._numbers.setdefault(key, len(self._numbers))
 
     def write(self, data: IO[bytes]) -> dict[str, Any]:
-        """Write all pictures that were found, and return where in the page each is. Memory holds one chunk."""
+        """Write all pictures that were found, and return their places. Memory holds one chunk."""
         chunks, places, room = ChunkWriter(data, "pictures"), [], _MAX_BYTES
         for key in self._numbers:
             found = self._pictures.read(key) if self._pictures else None

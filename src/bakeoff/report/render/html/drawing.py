@@ -77,7 +77,7 @@ class Scale:
 
 
 def draw(plot: Plot) -> Drawing:
-    """Return the places of everything that a plot shows."""
+    """Lay out a plot: return the places of everything that it shows."""
     xs = [value for point in plot.points for value in _extent(point.x, point.x_interval)]
     ys = [value for point in plot.points for value in _extent(point.y, point.y_interval)]
     across = _scale(xs, plot.x.unit, LEFT, WIDTH - RIGHT)
@@ -109,7 +109,7 @@ def draw(plot: Plot) -> Drawing:
 
 
 def written(value: float, unit: Unit) -> str:
-    """Return a value as the table behind a plot shows it."""
+    """Format a value for the table of a plot's numbers."""
     match unit:
         case "percent":
             return f"{100 * value:.3g} %"
@@ -122,7 +122,7 @@ def written(value: float, unit: Unit) -> str:
 
 
 def tick_text(value: float, unit: Unit) -> str:
-    """Return a value for the ticks of an axis, which need short texts for round values."""
+    """Format a round value for the tick of an axis, as briefly as possible."""
     if value == 0 and unit in ("usd", "seconds"):
         return "0"
     if unit == "usd":
@@ -204,7 +204,7 @@ def _spots(
 def _label_place(
     x: float, y: float, label: str, taken: list[tuple[float, float, float, float]]
 ) -> tuple[float, float, str] | None:
-    """Return the first free place around the mark, or None: right, left, then further up and down."""
+    """Return the first free place right, left, above or below a mark; None if there is none."""
     width = len(label) * _CHARACTER
     for shift in (0.0, -_LINE, _LINE, -2 * _LINE, 2 * _LINE, -3 * _LINE, 3 * _LINE):
         for anchor, left in (("start", x + 10), ("end", x - 10 - width)):
@@ -219,12 +219,12 @@ def _label_place(
 
 
 def interval_words(interval: tuple[float, float] | None, unit: Unit) -> str:
-    """Return an interval as the table behind a plot shows it."""
+    """Format an interval for the table of a plot's numbers."""
     return UNKNOWN if interval is None else f"{written(interval[0], unit)} to {written(interval[1], unit)}"
 
 
 def forest(plot: ForestPlot) -> Fragment:
-    """Return the drawing and the table of its numbers. Only the first rows are drawn; the table has all of them."""
+    """Return the drawing of the first rows, and the table with the numbers of all rows."""
     # The scale goes a little further to either side of zero than anything drawn.
     drawn_ends = [abs(end) for row in plot.rows for end in (row.value or 0.0, *(row.interval or ()))]
     reach: float = min(1.0, 1.12 * max([*drawn_ends, 1.5 * (plot.margin or 0.0), 0.05]))
@@ -243,7 +243,7 @@ def forest(plot: ForestPlot) -> Fragment:
 
 
 def _kind(row: Difference) -> str:
-    """Return the side of zero on which the difference is shown to lie, by its verdict or else by its interval."""
+    """Return better, worse or open, by the verdict of a difference or else by its interval."""
     excluded = row.interval is not None and not row.interval[0] <= 0 <= row.interval[1]
     if not (excluded if row.shown is None else row.shown):
         return "open"

@@ -1,7 +1,7 @@
 """Write the index of a results folder (every subject of every run, and their history) and its leaderboard.
 
-Summaries of runs are cached until their files change. The cache is not in the run folders: people pass these on, and
-could have written any numbers into them.
+Summaries of runs are cached until their files change. The cache is not in the run folders, because
+these are shared and could contain forged numbers.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ from bakeoff._version import __version__
 from bakeoff.errors import BakeoffError
 from bakeoff.plan import Plan
 from bakeoff.report.blocks import Column, IndexColumn, Section, Table, TextBlock, mark_of
-from bakeoff.report.formatting import cost, percent
+from bakeoff.report.formatting import known_cost, percent
 from bakeoff.report.leaderboard import NothingToRank, describe_leaderboard, rank_results
 from bakeoff.report.output_files import PUBLIC, replace_file
 from bakeoff.report.readers import Circumstances, RunFolderReader, Source, circumstances_at, is_log, known_readers
@@ -57,7 +57,7 @@ class IndexEntry(FrozenModel):
     cases: str  # a fingerprint, because only scores over the same cases form a history
     models: dict[str, str]  # by subject, if it names one
     summary: Summary
-    damaged: int = 0  # lines of the journal that are left out
+    damaged: int = 0  # unreadable lines of the journal, which are left out
     state: State = "incomplete"
     page: str | None = None  # a link to the run's page, relative to the results folder
 
@@ -132,14 +132,14 @@ def read_entry(folder: RunFolder) -> IndexEntry:
 
 
 def page_is_current(folder: RunFolder) -> bool:
-    """Tell whether the page beside the journal was made here from the present plan and journal."""
+    """Tell whether this machine made the run's page from the current plan and journal."""
     page = folder.path / PAGE_NAME
     with readable_errors(folder):
         return page.is_file() and load(folder, _PAGE, _page_key(cache_key(folder), page)) is not None
 
 
 def write_current_page(folder: RunFolder, *, parts: Parts = no_parts) -> Path:
-    """Write the page beside the journal and remember its input; the page is outdated once the journal grows."""
+    """Write the page beside the journal, and remember from which state of the files it was made."""
     with readable_errors(folder):
         before = cache_key(folder)
     page = write_run_page(folder, parts=parts)
@@ -148,7 +148,7 @@ def write_current_page(folder: RunFolder, *, parts: Parts = no_parts) -> Path:
 
 
 def _page_key(made_from: str, page: Path) -> str:
-    """Include the page itself in the key, because a page that was copied with its folder may be from elsewhere."""
+    """Return a key that includes the page file: a copied folder may contain a foreign page."""
     return fingerprint(made_from, file_state(page))
 
 
@@ -179,7 +179,7 @@ def cache_key(folder: RunFolder) -> str:
 
 
 def load(folder: RunFolder, what: str, key: str) -> bytes | None:
-    """Return the cached data of that key, or None."""
+    """Return the cached data with this key, or None."""
     try:
         found, _, data = read_file(cache_file(folder, what)).partition(b"\n")
     except OSError:
@@ -195,7 +195,7 @@ def store(folder: RunFolder, what: str, key: str, data: bytes) -> None:
 
 
 def cache_file(folder: RunFolder, what: str) -> Path:
-    """Return the place of the cached data of a run; the name is a hash of the run's path."""
+    """Return the path of a run's cached data; the file name is a hash of the run's path."""
     name = hashlib.blake2b(os.fsencode(folder.path.resolve()), digest_size=16).hexdigest()
     return cache_folder() / _CACHE_FOLDER / f"{name}.{what}"
 
@@ -237,7 +237,7 @@ def write_index(
     columns: Sequence[IndexColumn] = (),
     served: ServedPages | None = None,
 ) -> Path:
-    """Write the index. Entries are read one at a time and kept as rows of numbers; transcripts are not in it."""
+    """Write the index. Entries are read one at a time and kept as rows, without transcripts."""
     shown, unreadable = _IndexRow(served), []
     for entry in entries:
         if isinstance(entry, Unreadable):
@@ -266,7 +266,7 @@ def write_index(
 
 
 def index_rows(entries: Iterable[IndexEntry], served: ServedPages) -> dict[str, Any]:
-    """Return rows that replace those of a page that is open in a browser."""
+    """Return the rows that update a page that is open in a browser."""
     shown = _IndexRow(served)
     for entry in entries:
         shown.add(entry)
@@ -274,7 +274,7 @@ def index_rows(entries: Iterable[IndexEntry], served: ServedPages) -> dict[str, 
 
 
 class _IndexRow:
-    """The runs and subjects that the page shows, as columns of numbers."""
+    """The rows of the index: the runs and subjects that the page shows."""
 
     def __init__(self, served: ServedPages | None) -> None:
         self._reports = served.reports if served else None
@@ -297,7 +297,7 @@ class _IndexRow:
         )
 
     def data(self) -> dict[str, Any]:
-        """Return the columns in the form that the scripts of the page read."""
+        """Return the rows as columns, which the scripts of the page read."""
         return {"runs": _columns(self.runs, _RUN), "rows": _columns(self.rows, _ROW)}
 
 
@@ -350,7 +350,7 @@ _MAX_HISTORY = 100  # scores of earlier runs that are returned
 
 
 def run_overviews(results: Path) -> list[dict[str, Any]]:
-    """Return one row for each run, oldest first, each with the earlier best scores of its plan over the same cases."""
+    """Return a row for each run, oldest first, with the best scores so far on its cases."""
     histories: dict[tuple[str, str], list[float]] = {}
     rows: list[dict[str, Any]] = []
     for entry in read_entries(results):
@@ -371,7 +371,7 @@ def run_overviews(results: Path) -> list[dict[str, Any]]:
                 "scored": f"{sum(subject.scored for subject in summary.subjects)}/{summary.planned}",
                 "subjects": len(summary.subjects),
                 "best": percent(best),
-                "cost": cost(summary.spent.cost),
+                "cost": known_cost(summary.spent),
                 "history": history[-_MAX_HISTORY:],
             }
         )
@@ -383,7 +383,7 @@ _QUICKLY_RANKED = 32_000_000
 
 
 def write_page_of(source: Source, target: Path | None, *, parts: Parts) -> Path:
-    """Write the page of a run or of a log, by default beside it. `parts` returns what its door adds."""
+    """Write the page of a run or log, by default beside it. `parts` adds its door's sections."""
     if is_log(source.path):
         beside = source.path.with_suffix(".html") if source.path.is_file() else Path(f"{source.path}.html")
         return write_source_page(source, target or beside, parts=parts)

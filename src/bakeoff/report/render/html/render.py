@@ -103,7 +103,7 @@ class Page:
     long_tables: dict[str, Table] = field(default_factory=dict)
 
     def halves(self, first: bytes = b"", **content: Any) -> tuple[bytes, bytes]:
-        """Return the page before and after its data. Browsers read the chunk `first` before the rest has arrived."""
+        """Return the HTML before and after the data. Browsers can use the chunk `first` early."""
         names = ["place.js", "core.js", *_SCRIPTS[self.kind], *(["live.js"] if self.served else [])]
         names += ["cycle.js"] if self.cycle is not None else []
         style, script = _static("style.css"), "\n".join(map(_static, names))
@@ -192,9 +192,9 @@ def file_link(page: Path, source: str) -> str | None:
 
 
 def policy(style: str, script: str, *, live: bool, watched: bool = False) -> str:
-    """Return a policy that loads nothing and allows only the style and script with these hashes.
+    """Return a content security policy that loads nothing and allows only this style and script.
 
-    A page that is watched may also load pictures from its own server or from files.
+    A watched page may also load pictures from its own server or from files.
     """
     rules = [
         "default-src 'none'",
@@ -209,9 +209,9 @@ def policy(style: str, script: str, *, live: bool, watched: bool = False) -> str
 
 
 def write_cycle(page: Path, number: int | None) -> None:
-    """Tell an open page the number of the last cycle; None means that no further one follows.
+    """Tell an open page the number of the last watch cycle; None means that no other follows.
 
-    A page opened from disk cannot read files, but it can load a picture, so the width of a picture holds the number.
+    A page opened from disk can load pictures but not other files: the number is a picture's width.
     """
     picture = page.with_name(f"{page.name}.svg")
     with suppress(OSError):  # the page is right, only not live
@@ -250,7 +250,7 @@ def _packed(name: str, text: str) -> bytes:
 
 
 class ChunkWriter:
-    """Write items to a file in chunks and return the place of each. Memory holds one chunk."""
+    """A writer that packs items into chunks of a file. Memory holds one chunk."""
 
     def __init__(self, file: IO[bytes], name: str) -> None:
         self._file = file

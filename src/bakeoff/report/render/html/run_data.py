@@ -76,7 +76,7 @@ class FailureClass:
 
 @dataclass(slots=True)
 class FailureCount:
-    """The trials of one class of failures: by subject, their cases, and one of them as an example."""
+    """The trials of one failure class: their number by subject, their cases, and an example."""
 
     subjects: Counter[str] = field(default_factory=Counter)
     cases: set[str] = field(default_factory=set)
@@ -85,7 +85,7 @@ class FailureCount:
 
 
 class CellCounts:
-    """Count the trials of each case and subject that were scored, passed, timed out or lost, in 16 bytes a cell."""
+    """The number of scored, passed, timed-out and lost trials of each case and subject."""
 
     def __init__(self, plan: Plan) -> None:
         self._cells = len(plan.cases) * len(plan.subjects)
@@ -110,7 +110,7 @@ Sink = Callable[[int, Record, Case], None]
 
 
 class RunData:
-    """Everything that a run's page shows, except the transcripts. Collected while records stream by."""
+    """Everything that a run's page shows except transcripts, collected while records are read."""
 
     state: State
     summary: Summary
@@ -141,7 +141,7 @@ class RunData:
         self._prices: dict[str, Price | None] = {}
 
     def take_entries(self, entries: Iterator[Entry], sink: Sink) -> None:
-        """Collect the latest record of each trial from entries that come newest first, and count everything else."""
+        """Collect the latest record of each trial, marks and damage from entries, newest first."""
         seen = bytearray(self.plan.size)
         for entry in entries:
             if isinstance(entry, JournalMark):
@@ -164,7 +164,7 @@ class RunData:
         self.known = known.model_copy(update={"damaged": self.damaged})
 
     def take(self, index: int, record: Record, sink: Sink) -> None:
-        """Count the record of a trial, and pass it on."""
+        """Count the record of a trial, and pass it to `sink`."""
         self.counts.add(index, record.verdict)
         self._tally.add(record)
         if record.started > 0:
@@ -255,7 +255,7 @@ def read_run(folder: RunFolder, sink: Sink) -> RunData:
 
 
 def read_source(source: Source, sink: Sink) -> RunData:
-    """Read a result file. It has records only, without the times of starts and interruptions."""
+    """Read a result file, which has records, but not the times of starts and interruptions."""
     _refuse_unshowable(source.plan, visible(str(source.path), 300))
     data = RunData(source.name, source.plan)
     for record in source.records():

@@ -16,7 +16,7 @@ from bakeoff._kernel.files import PRIVATE
 from bakeoff._kernel.text import count_of, visible
 from bakeoff.models.prices import MILLION, Price, format_cost, format_mtok_cost
 from bakeoff.plan import PROMPT_TAG, Case, Plan, ScorerSpec, SubjectSpec
-from bakeoff.record import Answers, Record
+from bakeoff.record import NO_USAGE, Answers, Record
 from bakeoff.report.answer import answer
 from bakeoff.report.blocks import (
     Block,
@@ -43,7 +43,7 @@ from bakeoff.report.compare.within_run import (
     treatment_section,
     useful_tags,
 )
-from bakeoff.report.formatting import UNKNOWN, cost, duration, sentence, shown, token_count, utc
+from bakeoff.report.formatting import UNKNOWN, cost, duration, known_cost, paid_tile, sentence, shown, token_count, utc
 from bakeoff.report.gates import GATE_TONES
 from bakeoff.report.judges.calibration import calibration_table
 from bakeoff.report.readers import CONCLUSION, Source
@@ -146,7 +146,7 @@ def _cost_row(subject: SubjectSummary, bill: Bill) -> tuple[Value, ...]:
     saved = f"{'−' if saving < 0 else ''}{format_cost(abs(saving))}{share}"
     return (
         name_datum(subject),
-        Datum(cost(spent.cost, estimated=guessed), sort=spent.cost, tone="strong"),
+        Datum(known_cost(spent, estimated=guessed), sort=spent.cost, tone="strong"),
         Datum(cost(subject.cost_per_trial, estimated=guessed), sort=subject.cost_per_trial),
         *(Datum(token_count(used, estimated=guessed), sort=used) for used in tokens),
         Datum(cost(bill.total if priced else None), sort=bill.total),
@@ -168,7 +168,7 @@ def _price_row(name: str, price: Price) -> tuple[Value, ...]:
 
 
 def gates(data: RunData) -> Section | None:
-    """Show the gates that the command or session judged, and the ledger that they read."""
+    """Show the gates that the command or session judged, and the ledger of the run."""
     found, ledger = data.known.gates, data.known.ledger
     if not found:
         return None
@@ -258,7 +258,7 @@ def _thresholds(plan: Plan) -> str:
 
 
 def _facts(facts: Mapping[str, Any]) -> str:
-    """Return all facts of a mark, including unknown ones from newer versions."""
+    """Return all facts of a journal mark, including unknown ones from newer versions."""
     time = facts.get("time")
     told = [moment(time) if isinstance(time, int | float) else "at an unknown time"]
     for key, value in facts.items():
@@ -298,7 +298,7 @@ def no_parts(data: RunData) -> DoorParts:  # noqa: ARG001 - the signature that d
 
 
 class TrialTable:
-    """The columns of the list of trials, which a page can show, sort and filter without opening a chunk."""
+    """The list of trials, in columns that a page can sort and filter without unpacking records."""
 
     def __init__(self) -> None:
         self._found: Counter[bool] = Counter()  # trials, by whether they passed
@@ -341,7 +341,7 @@ class TrialTable:
             record: its record, of which only numbers and the reason are kept.
             chunk: the number of the chunk that holds the whole record.
             place: the index of the record in that chunk.
-            picture: the number of its picture, or why it has none.
+            picture: the number of its picture, or else `NO_PICTURE` or `NO_ANSWER`.
         """
         value, spent = record.value, record.used
         kinds = VERDICTS.index(record.verdict), ANSWERS.index(record.answers)
@@ -379,14 +379,14 @@ def write_run_page(
 ) -> Path:
     """Write a run's page and return its path, by default beside its journal.
 
-    The folder may be of a run that is still going on, damaged or hostile.
+    The run may still be going on, and its folder may be damaged or hostile.
 
     Args:
         folder: the run.
         path: where to write it.
         parts: makes the sections that a door adds, from the same data.
-        served: the addresses of a server, if the page is not a file of its own.
-        cycle: the number of a watch; the page loads itself again after the next one (`write_cycle`).
+        served: the addresses to link to, if a server shows the page.
+        cycle: the number of the watch cycle; the page reloads after the next one (`write_cycle`).
 
     Raises:
         RunFolderError: the run cannot be shown; the message says why.
@@ -400,7 +400,7 @@ def write_source_page(
 ) -> Path:
     """Write the page of anything that a reader knows, such as a result file.
 
-    A page with a `cycle` loads itself again after the next one (`write_cycle`).
+    A page with the number of a watch `cycle` reloads after the next one (`write_cycle`).
     """
     return _write(source.path, lambda sink: read_source(source, sink), path, parts, None, mode, cycle)
 
@@ -508,7 +508,7 @@ def _content(run: RunData, trials: TrialTable, of_door: DoorParts) -> dict[str, 
 
 
 def _badges(run: RunData) -> Iterator[str]:
-    """Yield what the scores depend on besides subjects and cases: checkout, MCP servers, versions, recordings."""
+    """Yield the other conditions of the scores: checkout, MCP servers, versions and recordings."""
     if label := run.plan.origin.label:
         yield visible(f"{run.plan.origin.track}: {label}" if run.plan.origin.track else label, NAME)
     for name in dict.fromkeys(name for spec in run.plan.subjects for name in _servers(spec)):
@@ -541,21 +541,22 @@ def _tiles(run: RunData) -> list[tuple[str, str, str]]:
     known = [time for time in times if isinstance(time, int | float)]
     took = duration(max(known) - min(known)) if len(known) > 1 else ""
     started = known[0] if known else run.first_started
-    spent, guessed = run.summary.spent, any(subject.estimated for subject in run.summary.subjects)
-    tokens, at = token_count(spent.tokens, estimated=guessed), utc(started) if isfinite(started) else None
+    spent, judging = sum((subject.spent for subject in subjects), NO_USAGE), run.summary.judging
+    at = utc(started) if isfinite(started) else None
     passed = "–" if not run.plan.thresholds else f"{sum(subject.passed for subject in judged):,}"
     return [
         ("Passed", passed, f"of {of_judged:,} {'judged' if run.summary.own_rules else 'scored'}{controls}"),
         ("Scored", f"{scored:,}", f"of {run.summary.planned:,} planned"),
         ("Lost", f"{lost.total():,}", ", ".join(f"{count:,} {verdict}" for verdict, count in lost.items())),
         ("Not run", f"{missing:,}", ""),
-        ("Spent", cost(spent.cost, estimated=guessed), f"{tokens} tokens" if spent.tokens else ""),
+        paid_tile("Spent", spent, estimated=any(subject.estimated for subject in subjects)),
+        *([paid_tile("Judges", judging)] if judging != NO_USAGE else []),
         ("Started", f"{at:%Y-%m-%d}" if at else "–", ", ".join(filter(None, (f"{at:%H:%M} UTC" if at else "", took)))),
     ]
 
 
 def _matrix(run: RunData, trials: TrialTable) -> Matrix | None:
-    """Return the matrix; None if it has too many cells, so that the page draws only the visible ones."""
+    """Return the matrix; None if it has so many cells that the page draws only the visible ones."""
     plan, width = run.plan, len(run.plan.subjects)
     cells = len(plan.cases) * width
     if cells > DRAWN_CELLS:
@@ -589,7 +590,7 @@ def _at(cells: Sequence[MatrixCell | None], places: Sequence[int]) -> tuple[Matr
 
 
 def _subject_order(run: RunData) -> list[int]:
-    """Return the places of the subjects in the plan, best score first."""
+    """Return the indices of subjects in the plan, best score first."""
     places = {spec.name: place for place, spec in enumerate(run.plan.subjects)}
     return [places[one.subject] for one in best_first(run.summary.subjects)]
 
@@ -608,7 +609,7 @@ def _case_verdicts(run: RunData) -> list[Verdict | None]:
 def _cell(
     counts: CellCounts, at: int, first: int | None, score: float | None, verdict: Verdict | None
 ) -> MatrixCell | None:
-    """Return the cell of a case. `verdict` is only given for a case with its own pass rule."""
+    """Return one cell of the matrix. Only cases with their own pass rule have a `verdict`."""
     scored, passed, timeouts, lost = counts.scored[at], counts.passed[at], counts.timeouts[at], counts.lost[at]
     if not scored + lost:
         return None

@@ -2,7 +2,7 @@ import asyncio
 
 
 class FakeClock:
-    """A clock that goes on to the next moment for which somebody waits, once nothing else can happen."""
+    """A clock that jumps to the next moment that is waited for, once nothing else can happen."""
 
     def __init__(self):
         self._now = 0.0

@@ -17,7 +17,7 @@ class Night:
         self.diary.append(f"{text} {self.clock.now():g}")
 
     def job(self, name, *durations, fails=0):
-        """A job whose turns take so long, the last duration for all further ones, and fail as often as told."""
+        """Returns a job with these durations, the last one repeated, that fails so often first."""
         left = list(durations)
         failures = iter(range(fails))
 
@@ -32,7 +32,7 @@ class Night:
 
 
 def play(story):
-    """Runs a story, and sees to it that no task is left."""
+    """Runs a story, and checks that no task is left."""
 
     async def checked():
         night = Night()

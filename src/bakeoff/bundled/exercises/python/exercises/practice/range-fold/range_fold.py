@@ -16,7 +16,7 @@ class RangeFold(Generic[T]):
         return iter(self._values)
 
     def fold(self, start: int, stop: int) -> T:
-        """What the values from start up to, but without, stop amount to."""
+        """Combines the values from start up to, but not including, stop."""
         if not 0 <= start < stop <= len(self._values):
             raise IndexError(f"no such stretch: {start} to {stop}")
         result = self._values[start]
@@ -25,11 +25,11 @@ class RangeFold(Generic[T]):
         return result
 
     def update(self, index: int, value: T) -> None:
-        """Puts another value into a place, which may be counted from the end."""
+        """Replaces the value at an index, which may be negative."""
         self._values[index] = value
 
     def reach(self, start: int, holds: Callable[[T], bool]) -> int:
-        """The greatest stop for which what has been folded from start holds; start itself, if not even one value does."""
+        """Returns the greatest stop for which holds(fold(start, stop)), at least start."""
         if not 0 <= start < len(self._values):
             raise IndexError(f"no such place: {start}")
         stop = start

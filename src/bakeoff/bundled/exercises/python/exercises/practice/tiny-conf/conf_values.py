@@ -1,3 +1,3 @@
 def parse_value(text: str, line: int, column: int) -> object:
-    """What has no references is given as it is; how you represent what has some is up to you."""
+    """Returns a value without references as it is. How to represent others is up to you."""
     raise NotImplementedError

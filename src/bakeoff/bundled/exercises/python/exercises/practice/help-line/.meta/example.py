@@ -27,7 +27,7 @@ class Node:
         return self.children[self.definition["initial"]] if self.children else None
 
     def lineage(self) -> list[Node]:
-        """The states around it and itself, outermost first, without the machine as a whole."""
+        """Returns the enclosing states and this one, outermost first, without the machine."""
         return [*self.parent.lineage(), self] if self.parent else []
 
     def rules(self, event: str) -> list[dict[str, Any]]:

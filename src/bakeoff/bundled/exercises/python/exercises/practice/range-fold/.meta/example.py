@@ -28,7 +28,7 @@ class RangeFold(Generic[T]):
             yield self._tree[self._size + index]
 
     def fold(self, start: int, stop: int) -> T:
-        """What the values from start up to, but without, stop amount to."""
+        """Combines the values from start up to, but not including, stop."""
         if not 0 <= start < stop <= self._count:
             raise IndexError(f"no such stretch: {start} to {stop}")
         left, right = NOTHING, NOTHING
@@ -45,7 +45,7 @@ class RangeFold(Generic[T]):
         return result
 
     def update(self, index: int, value: T) -> None:
-        """Puts another value into a place, which may be counted from the end."""
+        """Replaces the value at an index, which may be negative."""
         place = range(self._count)[index]
         node = self._size + place
         self._tree[node] = value
@@ -54,7 +54,7 @@ class RangeFold(Generic[T]):
             self._tree[node] = self._join(self._tree[2 * node], self._tree[2 * node + 1])
 
     def reach(self, start: int, holds: Callable[[T], bool]) -> int:
-        """The greatest stop for which what has been folded from start holds; start itself, if not even one value does."""
+        """Returns the greatest stop for which holds(fold(start, stop)), at least start."""
         if not 0 <= start < self._count:
             raise IndexError(f"no such place: {start}")
         node, so_far = self._size + start, NOTHING

@@ -11,7 +11,7 @@ class Overrun(Exception):
 
 
 class RingLog(Sequence[T]):
-    """Record number n, counted from the first that was ever appended, is in slot n % capacity."""
+    """Record n, counted from the first ever appended, is in slot n % capacity."""
 
     def __init__(self, capacity: int, records: Iterable[T] = ()) -> None:
         if capacity < 1:

@@ -38,7 +38,7 @@ def _wrap_paragraph(rest: list[str], columns: int) -> list[str]:
 
 
 def _break(rest: list[str], columns: int) -> tuple[int, bool]:
-    """After how many clusters the line ends, and whether it shows a hyphen there."""
+    """Returns how many clusters fit into the line, and whether it ends with a visible hyphen."""
     allowed = cut = 0
     for end in range(1, len(rest)):
         if _needs(rest[:end], False) > columns:

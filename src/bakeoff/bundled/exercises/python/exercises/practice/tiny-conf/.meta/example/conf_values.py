@@ -20,13 +20,13 @@ class Reference:
 
 @dataclass(frozen=True)
 class Text:
-    """A text of which some parts are still to be looked up."""
+    """A text with parts that are still to be looked up."""
 
     parts: tuple[str | Reference, ...]
 
 
 def parse_value(text: str, line: int, column: int) -> object:
-    """What has no references is given as it is; otherwise as a Reference or a Text, in lists perhaps."""
+    """Returns a value without references as it is, or else as a Reference, a Text or a list."""
     reader = Reader(text, line, column)
     value = reader.value()
     reader.skip_spaces()

@@ -45,7 +45,7 @@ def _after_spaces(text: str, position: int) -> int:
 
 
 class Resolver:
-    """Looks references up; what it is busy with is known by identity, so that whoever comes back to it goes in a circle."""
+    """Looks up references. It remembers open ones by identity, to detect circles."""
 
     def __init__(self, root: dict[str, object]) -> None:
         self.root = root

@@ -1,0 +1,2 @@
+def acronym(text):
+    pass
