@@ -165,12 +165,12 @@ class RunControl:
         """Drain on the first call and stop on the second, as for Ctrl-C."""
         self.stop() if self.draining else self.drain()
 
-    async def wait(self, trial: int, delay: Delay) -> bool:
+    async def wait(self, trial: int, delay: Delay, who: str = "") -> bool:
         """Let a trial wait before its next try, and show the delay.
 
         Return False if the wait was cut short, as long waits are while the run is draining.
         """
-        self.begin_wait(trial, delay)
+        self.begin_wait(trial, delay, who)
         try:
             if delay.seconds <= _SHORT_SECONDS:
                 await asyncio.sleep(delay.seconds)
@@ -183,13 +183,13 @@ class RunControl:
         finally:
             self.end_wait(trial)
 
-    def begin_wait(self, trial: int, delay: Delay) -> None:
-        """Show that a trial is waiting."""
+    def begin_wait(self, trial: int, delay: Delay, who: str = "") -> None:
+        """Show that a trial is waiting. `who` names the part that waits, if it is not the subject."""
         delay = replace(delay, reason=self.redact(delay.reason))  # errors of providers may contain keys
         self.delays[trial] = delay
         self._last_waits[trial] = delay.reason
         if self.on_delay is not None and trial in self.in_flight:
-            self.on_delay(self.in_flight[trial][0], delay)
+            self.on_delay(who or self.in_flight[trial][0], delay)
 
     def end_wait(self, trial: int) -> None:
         """Show that a trial no longer waits."""

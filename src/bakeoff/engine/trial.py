@@ -159,7 +159,7 @@ class TrialRunner:
 
     def note_refusal(self, record: Record) -> None:
         """If the provider refuses the subject, perhaps for a wrong key, skip its trials."""
-        failure = record.attempt.failure if record.attempt else None
+        failure = record.failure
         if failure is not None and failure.stops_subject:
             self.control.refused.setdefault(record.subject, self.control.redact(failure.message))
 
@@ -298,8 +298,8 @@ class TrialRunner:
             clock=judging or self._clock(trial, trial.case.limits.attempt_seconds),
         )
 
-    def _clock(self, trial: Trial, seconds: float) -> Clock:
-        return Clock(seconds, partial(self.control.wait, trial.index))
+    def _clock(self, trial: Trial, seconds: float, who: str = "") -> Clock:
+        return Clock(seconds, partial(self.control.wait, trial.index, who=who))
 
     async def _score(
         self, trial: Trial, tally: UsageTally, tried: AttemptResult
@@ -328,7 +328,7 @@ class TrialRunner:
         scores: list[Score] = []
         remarks: list[str] = []
         for name, scorer in self.resolved.scorers_of(trial).items():
-            clock, shown = self._clock(trial, case.limits.score_seconds), given
+            clock, shown = self._clock(trial, case.limits.score_seconds, f"scorer {name!r}"), given
             if getattr(scorer, "may_ask", hasattr(type(scorer), "needs")):  # only these scorers ask a model
                 shown = replace(given, asking=self._task(trial, tally, tried, judging=clock))
             spec = self.resolved.rules.get(id(scorer))

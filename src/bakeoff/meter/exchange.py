@@ -18,7 +18,7 @@ from bakeoff.meter.upstreams import UpstreamReply, UpstreamRequest, address_of, 
 from bakeoff.meter.wire_formats import EventSplitter, ModelAnswer, characters_in, data_in, data_of, objects_of
 from bakeoff.models.prices import Price, price_from_genai
 from bakeoff.models.rate_limit import ProviderBusy
-from bakeoff.models.replies import is_refused_for_size
+from bakeoff.models.replies import UNREACHED, is_refused_for_size
 from bakeoff.record import Step, Usage
 from bakeoff.replay.http import HttpAnswer
 from bakeoff.replay.metered import RecordedExchange
@@ -211,7 +211,7 @@ class Exchange:
         name, what = self.asked.upstream.name, type(error).__name__
         if not 200 <= self.status < 300:
             self.sent = False
-            return self._busy(f"{name} cannot be reached: {what}")
+            return self._busy(f"{name} cannot be reached: {what}", unreached=isinstance(error, UNREACHED))
         if self.question is not None:
             self._book(complete=False)
         self.sent = False

@@ -39,7 +39,7 @@ from bakeoff.models.access import OpenProvider
 from bakeoff.models.prices import Price, cost_of
 from bakeoff.models.providers import OPENTELEMETRY_NAMES, ModelName
 from bakeoff.models.rate_limit import ProviderBusy
-from bakeoff.models.replies import is_refused_for_size
+from bakeoff.models.replies import UNREACHED, causes_of, connection_problem, is_refused_for_size
 from bakeoff.protocols import Task
 from bakeoff.record import Usage
 from bakeoff.replay.store import Key, Recording, Store, model_call_key
@@ -279,8 +279,10 @@ def trial_error(
     provider refuses what the model itself has written, or if an answer takes too long. All else is
     the provider's or our failure: a quota, a wrong key, an unknown model, an unreadable answer.
     """
-    told = _connection_problem(error) if isinstance(error, ai.ModelConnectionError) else error
+    told = connection_problem(error) if isinstance(error, ai.ModelConnectionError) else error
     message = f"{model}: {told}"
+    if any(isinstance(cause, UNREACHED) for cause in causes_of(error)):
+        return ProviderBusy(message, unreached=True)
     if isinstance(error, ai.ModelRequestTimeout):
         return SubjectTimeout(message)
     if isinstance(error, ai.ModelContextWindowExceededError) or _is_too_large(error, messages):
@@ -340,16 +342,6 @@ def _refused_key(error: ai.ModelHTTPError, model: str, keys: Sequence[str]) -> s
     inner = body.get("error", body) if isinstance(body, dict) else body
     said = inner.get("message") if isinstance(inner, dict) else inner
     return f"{error.status_code} from {provider}: {check}" + (f" ({said})" if said else "")
-
-
-def _connection_problem(error: ai.ModelConnectionError) -> str:
-    """Return the cause of a connection error, because SDKs only say "Connection error."."""
-    cause: BaseException = error
-    while (inner := cause.__cause__ or cause.__context__) is not None:
-        cause = inner
-    if isinstance(cause, OSError) and cause.strerror:
-        return f"cannot connect: {cause.strerror.strip('.')}"
-    return f"{error} ({cause})" if str(cause) not in ("", str(error)) else str(error)
 
 
 def refusal(error: ai.AgentRunError | ai.UserError) -> str | None:

@@ -19,6 +19,7 @@ DEFAULT_MAX_IN_FLIGHT = 64
 _MAX_REMEMBERED = 256  # answered calls
 _TIMES_LARGER = 2  # a request must be so many times larger than all answered ones
 _MIN_ANSWERED, _MIN_TRIES = 3, 3  # before size is taken as the reason of a refusal
+_MAX_TRIES_UNREACHED = 3  # of a provider to which there never was a connection
 _LESS_PATIENCE = 0.1  # share of the retry time after a failed call, until a success
 
 
@@ -33,8 +34,10 @@ class ProviderBusy(Exception):
         overloaded: bool = False,
         most_tries: int | None = None,
         refused: bool = False,
+        unreached: bool = False,
     ) -> None:
         super().__init__(message)
+        self.unreached = unreached  # there was no connection
         self.refused = refused  # the provider read the request and answered with an error
         self.retry_after = retry_after
         self.most_tries = most_tries  # if the reason seldom passes; None: as the policy allows
@@ -153,6 +156,8 @@ class RateLimiter:
         self.slots = slots or CallSlots(max_in_flight)
         self._policy = policy or RetryPolicy()
         self._gave_up = False  # whether the last call to end was given up
+        self._reached = False  # whether there was ever a connection
+        self._unreachable = ""  # why no call is tried any more
         self._answered: deque[tuple[float, int]] = deque(maxlen=_MAX_REMEMBERED)  # time and request size of each
 
     async def run(self, call: Callable[[], Awaitable[Result]], clock: Clock, size: int = 0) -> Result:
@@ -169,6 +174,8 @@ class RateLimiter:
         # If a provider is down, do not let every trial wait for the whole time.
         patience = policy.total_seconds * (_LESS_PATIENCE if self._gave_up else 1.0)
         while True:
+            if self._unreachable:
+                raise InfraError(self._unreachable, stops_subject=True)
             tries += 1
             try:
                 async with self.slots.slot(clock):
@@ -177,11 +184,15 @@ class RateLimiter:
                         result = await call()
                     finally:
                         seconds = now() - started
-                self._gave_up = False
+                self._gave_up, self._reached = False, True
                 self._answered.append((now(), size))
                 return result
             except ProviderBusy as busy:
                 clock.excuse(seconds)
+                self._reached = self._reached or not busy.unreached
+                if tries >= _MAX_TRIES_UNREACHED and not self._reached:
+                    self._unreachable = f"{busy} (gave up after {_times(tries)} without a connection)"
+                    raise InfraError(self._unreachable, stops_subject=True) from busy
                 refused += busy.refused
                 doubled = policy.first_seconds * 2.0 ** min(tries - 1, 60)
                 jitter = random.uniform(0.5, 1.0)  # noqa: S311 - spreads retries, guards nothing
@@ -202,7 +213,8 @@ class RateLimiter:
                         retry_after=busy.retry_after,
                         exhausted=True,
                     ) from busy
-                left = math.inf if busy.most_tries is None else wait * (2.0 ** (busy.most_tries - tries) - 1)
+                limit = busy.most_tries if self._reached else _MAX_TRIES_UNREACHED
+                left = math.inf if limit is None else wait * (2.0 ** (limit - tries) - 1)
                 delay = Delay(str(busy), wait, min(left, patience - lost + wait))
             if not await clock.sleep(delay):
                 raise InfraError(f"{delay.reason} (the run was stopped while it waited)", exhausted=True)

@@ -1,8 +1,10 @@
-"""Read provider replies: token counts, and refusals because of a request's size."""
+"""Read provider replies: token counts, refusals because of a request's size, and errors of connections."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
+
+import httpx2
 
 Reply = Literal["chat", "responses", "anthropic", "google"]
 """The format of a reply: OpenAI's chat completions or responses, Anthropic's messages, Google's Gemini."""
@@ -95,3 +97,23 @@ def is_refused_for_size(status: int | None, said: str, headers: Mapping[str, str
 def _number(digits: str) -> int:
     kept = "".join(char for char in digits if char.isdecimal())[:18]
     return int(kept) if kept else 0
+
+
+UNREACHED = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError)
+"""The errors of a client that got no connection, because of the name, the port, a proxy or TLS."""
+
+
+def causes_of(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and the errors behind it, the first cause last."""
+    cause: BaseException | None = error
+    while cause is not None:
+        yield cause
+        cause = cause.__cause__ or cause.__context__
+
+
+def connection_problem(error: Exception) -> str:
+    """Return the cause of a connection error, because SDKs only say "Connection error."."""
+    *_, cause = causes_of(error)
+    if isinstance(cause, OSError) and cause.strerror:
+        return f"cannot connect: {cause.strerror.strip('.')}"
+    return f"{error} ({cause})" if str(cause) not in ("", str(error)) else str(error)

@@ -15,7 +15,7 @@ from pydantic_ai.providers import infer_provider_class
 from pydantic_ai.settings import ModelSettings
 
 from bakeoff._kernel.model import fingerprint
-from bakeoff.errors import GraderError, SubjectError, SubjectTimeout
+from bakeoff.errors import GraderError, InfraError, SubjectError, SubjectTimeout
 from bakeoff.models.access import OpenProvider, ProviderAccess
 from bakeoff.models.caller import Caller
 from bakeoff.models.clients import preload as preload_sdk
@@ -128,6 +128,9 @@ async def ask(judge: Asker, given: ScoreInput, question: Question, texts: Mappin
                 answer = await caller.ask(question.messages(texts, repeat), parameters_for(access, question))
             except (SubjectError, SubjectTimeout) as error:  # an error of the judge, not of the subject
                 raise GraderError(f"the judge cannot answer: {error}") from error
+            except InfraError as error:
+                error.args = (f"the judge {error}",)
+                raise
             answers.append("".join(part.content for part in answer.response.parts if isinstance(part, TextPart)))
     return answers
 

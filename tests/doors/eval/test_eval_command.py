@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -173,6 +174,23 @@ def test_an_expected_answer_that_fails_is_told_with_what_to_check(suite: Path, b
     assert "The reference answers fail 2 cases (x, y): check `expected` and the scorers." in " ".join(
         done.stdout.split()
     )
+
+
+def test_a_judge_that_was_never_reached_is_given_up_in_seconds_and_blamed_itself(suite: Path, bakeoff: Bakeoff):
+    more = "".join(f"  - {{input: place {number}, expected: Paris}}\n" for number in range(20))
+    (suite / "bakeoff.yaml").write_text(f"subjects: [{{name: s, scripted: Paris}}]\nscorers: [exact]\ncases:\n{more}")
+    assert bakeoff("eval", "--no-open").returncode == 0
+    judge = {"kind": "judge", "options": {"criteria": "Is it polite?", "model": "openai-compatible:m"}}
+    started = time.monotonic()
+    done = bakeoff(
+        "rescore", "latest", "--scorer", json.dumps(judge), OPENAI_COMPATIBLE_BASE_URL="http://127.0.0.1:9/v1"
+    )
+    assert time.monotonic() - started < 60  # a few seconds on an idle machine; it was 8 minutes
+    assert done.returncode == 3, done.stderr
+    assert "scorer 'judge': openai-compatible:m: cannot connect: " in done.stderr
+    assert "trying again, for at most 5 min" not in done.stderr
+    assert "s: the judge openai-compatible:m: cannot connect: " in done.stderr
+    assert "(gave up after 3 tries without a connection)" in done.stderr
 
 
 def test_money_of_judges_and_subjects_is_told_apart_and_never_too_low(suite: Path, bakeoff: Bakeoff):

@@ -342,8 +342,8 @@ class _Control(RunControl):
         super().__init__()
         self._tell = tell
 
-    def begin_wait(self, trial: int, delay: Delay) -> None:
-        super().begin_wait(trial, delay)
+    def begin_wait(self, trial: int, delay: Delay, who: str = "") -> None:
+        super().begin_wait(trial, delay, who)
         self._tell(WaitNotice(trial, self.delays[trial]))
 
     def end_wait(self, trial: int) -> None:
