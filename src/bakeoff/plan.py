@@ -358,7 +358,7 @@ class Plan(FrozenModel):
 
     @property
     def is_imported(self) -> bool:
-        """Tell whether this is the plan of a log of another tool, which Bakeoff cannot run again."""
+        """Tell whether this plan was imported from another tool, so that Bakeoff cannot run it again."""
         return self.door == IMPORTED
 
     @property

@@ -302,7 +302,7 @@ PROVEN_TESTS = "tests_proven"
 
 
 class ProvenTests(FrozenModel):
-    """How many proven tests passed. Objects that equal everything, or nothing, do not pass them."""
+    """How many of a case's tests are known to fail for wrong values and to pass only for right ones."""
 
     proven: int
     total: int

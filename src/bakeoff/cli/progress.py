@@ -83,7 +83,7 @@ class RunProgress:
         return ", ".join(parts)
 
     def about(self, subject: str) -> str:
-        """Return the results of one subject so far, and the cases that it works on now."""
+        """Return the results of one subject so far, and the cases that it is working on."""
         cases = [visible(case, _NAME) for name, case in list(self.control.in_flight.values()) if name == subject]
         busy = f"; now {_few(cases)}" if cases else ""
         return f"{self.passed_by[subject]:,} passed{busy}"

@@ -64,7 +64,7 @@ Moment: TypeAlias = Annotated[str, Field(max_length=60), AfterValidator(_check_m
 
 
 class HiddenTests(CamelObject):
-    """The passed tests that a subject saw, and those hidden from it, as numbers and shares."""
+    """How many tests passed: those that the subject could see, and those that were hidden."""
 
     visible_passed: NonNegativeInt
     visible_total: NonNegativeInt

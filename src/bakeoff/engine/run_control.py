@@ -77,7 +77,7 @@ class SharedBudget(Budget):
         self._read_to = 0
 
     def add(self, usage: Usage) -> None:
-        """Count spending. With a file, append it: `exceeded` reads the total of all processes."""
+        """Add to the spending. `exceeded` reads the sum of all processes from the file, if there is one."""
         if self._ledger is not None:
             os.write(self._ledger, usage.model_dump_json(exclude_defaults=True).encode() + b"\n")
             return

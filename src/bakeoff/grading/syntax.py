@@ -90,7 +90,7 @@ def parse(path: str, text: str) -> Node:
 
 
 def to_bytes(text: str) -> bytes:
-    """Encode a source, even with lone surrogates. Positions in syntax trees count bytes."""
+    """Encode source code, because positions in syntax trees count bytes. Keep lone surrogates."""
     return text.encode(errors="surrogatepass")
 
 

@@ -167,7 +167,7 @@ def _imported_by_python(text: str) -> Iterator[str]:
 
 
 class _TestReader:
-    """Reads one test."""
+    """A reader of the name, body and assertions of one test."""
 
     def __init__(self, node: Node, dialect: Dialect, own: frozenset[str]) -> None:
         self.node, self.dialect, self.own = node, dialect, own

@@ -310,7 +310,7 @@ def _said(message: Json) -> str:
 
 
 def _parts(message: Json) -> Iterator[Text | Reasoning]:
-    """Yield text and reasoning; pictures and the like are only named."""
+    """Yield text and reasoning. A placeholder stands for pictures and other media."""
     content = message.get("content")
     if isinstance(content, str):
         content = [{"type": "text", "text": content}]

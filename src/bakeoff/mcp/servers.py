@@ -45,7 +45,7 @@ def secret_arguments(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def inside_of(arguments: Iterable[str]) -> dict[str, str]:
-    """Return secrets inside arguments, such as passwords in URLs, that programs may print."""
+    """Return the secrets inside arguments, such as a password in a URL."""
     found: dict[str, str] = {}
     for number, argument in enumerate(arguments, start=1):
         named = _NAMED.fullmatch(argument)

@@ -99,7 +99,7 @@ class ApplicationCall:
         self.key = Key(kind, question, fingerprint(kind, question))
 
     def find(self, content: type[Found]) -> Found | None:
-        """Return the recording; None if the call has to be made. Errors also go to the round."""
+        """Return the recording of this call, or None if the call has to be made."""
         try:
             return self._store.find(self.key, content)
         except InfraError as error:

@@ -403,7 +403,7 @@ def as_datum(value: Value) -> Datum:
 
 
 def counted(number: int) -> Datum:
-    """Return a count that is shown as a loss unless it is 0."""
+    """Return a cell with a count of something bad, in the colour of losses unless it is 0."""
     return Datum(f"{number:,}", sort=number, tone="lost" if number else "muted")
 
 

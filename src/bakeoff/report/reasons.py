@@ -47,7 +47,7 @@ def failure_message(record: Record) -> str:
 
 
 def normalised(message: str) -> str:
-    """Return a message without the parts that vary between errors of one cause: numbers, ids, paths, quoted texts."""
+    """Return a message without numbers, ids, paths and quoted text, which differ where the cause is the same."""
     for varying, sign in _VARYING:
         message = varying.sub(sign, message)
     return " ".join(message.split())

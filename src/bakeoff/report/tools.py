@@ -136,7 +136,7 @@ def _folded(text: str) -> list[str]:
 
 
 def changes_as_json(found: Sequence[ToolChange]) -> dict[str, Any]:
-    """Return the changes and their counts by level as data."""
+    """Return the changes, and how many there are of each severity, ready for JSON."""
     counts = Counter(change.level for change in found)
     return {
         "changes": [change.model_dump(mode="json", exclude_none=True) for change in found],

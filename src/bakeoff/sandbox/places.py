@@ -334,7 +334,7 @@ def put_files(place: Place, files: Mapping[str, bytes | str], *, runnable_script
 
 
 def hand_over(place: Place) -> None:
-    """Give everything in the place to its user, except hard links, which others may own."""
+    """Make the place's user the owner of all its files, except hard links to files of others."""
     if place.uid is None:
         return
     for folder in (place.work, place.home, place.tmp):

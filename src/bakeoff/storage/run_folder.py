@@ -189,7 +189,7 @@ class RunFolder:
             seal_plans(self.path, now)
 
     def read_plan(self) -> Plan:
-        """Return the plan. Raise RunFolderError if it is missing, unreadable or not as sealed."""
+        """Return the plan. Raise RunFolderError if it is missing, unreadable or changed after sealing."""
         return self.parse_plan(self.read_plan_bytes())
 
     def read_plan_bytes(self) -> bytes:

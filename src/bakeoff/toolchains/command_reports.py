@@ -187,7 +187,7 @@ class CommandReport:
 
     @classmethod
     def wanted(cls, command: str, track: Track, files: Mapping[str, str]) -> "CommandReport":
-        """Return how to make a track's command report its tests.
+        """Return the settings with which a track's test command reports each test.
 
         Args:
             command: The track's command, without the part that installs.

@@ -116,7 +116,7 @@ async def check_program(sandbox: Sandbox, command: Command, done: CommandResult,
 async def run_each(
     run_file: Callable[[str, float], Awaitable[TestRun]], tests: Iterable[str], seconds: float
 ) -> TestRun:
-    """Run test files in turn within one limit, until one does not finish. Combine the results."""
+    """Run test files in turn, within one time limit for all, and combine their results."""
     runs: list[TestRun] = []
     for name in tests:
         runs.append(await run_file(name, max(seconds - sum(run.seconds for run in runs), 0.001)))

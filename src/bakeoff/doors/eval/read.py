@@ -293,7 +293,7 @@ class _SuiteReader:
 
 
 def _single_braces(prompts: Sequence[SuitePrompt], cases: Sequence[PromptCase]) -> Iterator[str]:
-    """Yield a warning for each `{name}` in a prompt that was probably meant to be a value of the cases."""
+    """Yield a warning for each `{name}` in a prompt that was probably meant as `{{name}}`, a value of the cases."""
     values = {name for case in cases for name in (*case.variables, *(["input"] if case.input is not None else []))}
     for prompt in prompts:
         for name in dict.fromkeys(_SINGLE_BRACES.findall(prompt.template.text)):

@@ -98,7 +98,7 @@ def hub_of(servers: Sequence[ServerSpec], environment: Mapping[str, str], call_s
 
 
 def expanded_servers(servers: Sequence[ServerSpec], environment: Mapping[str, str]) -> tuple[ServerSpec, ...]:
-    """Return the servers with their secrets and absolute working folders."""
+    """Fill in the servers' secrets from the environment, and make their working folders absolute."""
     expanded = (with_variables(server, environment) for server in servers)
     return tuple(
         server if server.cwd is None else server.model_copy(update={"cwd": server.cwd.resolve()}) for server in expanded

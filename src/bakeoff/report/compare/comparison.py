@@ -76,7 +76,7 @@ class PairReport(FrozenModel):
 
     @property
     def kind(self) -> str:
-        """Return what there are several of: subjects, or their scores by several scorers."""
+        """Return what is compared: several subjects, or the scores of several scorers."""
         return "score" if self.part else "subject"
 
     @property

@@ -357,7 +357,7 @@ def _how_compared(pair: PairReport) -> Iterator[str]:
 
 
 def _by_labels(judged: CalibratedPair) -> str:
-    """Describe the difference after correction by labels."""
+    """Describe the difference after the judge's scores were corrected by people's labels."""
     judge = f"the judge {visible(repr(judged.scorer), 60)}"
     found = judged.corrected
     if found is None:

@@ -28,7 +28,7 @@ def write_json(outcomes: Iterable[EvalOutcome], summary: SuitesSummary, target: 
 
 
 def write_incomplete(target: Path) -> None:
-    """Replace an existing file by one without results, which passes no gate."""
+    """Replace an existing file with one that has no results, so that no gate passes on it."""
     if target.exists():
         with suppress(OSError):  # reported at the end, when the results cannot be written either
             write_json((), summary_of(SuiteTallies(), complete=False), target, lambda given: given)
