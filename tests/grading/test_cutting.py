@@ -122,7 +122,7 @@ def test_every_bundled_test_file_can_be_cut() -> None:
     for name, text in texts.items():
         count = len(find_tests(name, text))
         for share in (0.3, 0.9):
-            cut = hide_share({name: text}, [name], share, "seed")[name]
+            cut = hide_share({name: text}, [name], share, "seed").get(name, text)  # one test is never hidden
             assert not parse(name, cut).has_error, (name, cut)
             assert count - len(find_tests(name, cut)) == pytest.approx(share * count, abs=1)
 

@@ -136,7 +136,7 @@ async def test_the_wish_of_the_other_side_is_granted() -> None:
 @in_virtual_time
 async def test_patience_has_an_end_and_then_says_what_was_asked_for() -> None:
     policy = RetryPolicy(first_seconds=0.001, longest_seconds=0.01, total_seconds=0.05)
-    with pytest.raises(InfraError, match=r"overloaded \(given up after \d+ tries") as caught:
+    with pytest.raises(InfraError, match=r"overloaded \(gave up after \d+ tries") as caught:
         await RateLimiter(policy=policy).run(failing(*[ProviderBusy("overloaded", retry_after=0.02)] * 99), clock())
     assert caught.value.retry_after == 0.02
     assert not caught.value.permanent
@@ -207,7 +207,7 @@ async def test_after_one_call_was_given_up_others_have_less_patience_until_one_s
 @in_virtual_time
 async def test_a_reason_that_seldom_passes_is_tried_again_only_a_few_times() -> None:
     call = failing(*[ProviderBusy("HTML", most_tries=3)] * 3)
-    with pytest.raises(InfraError, match=r"^HTML \(given up after 3 tries\)$"):
+    with pytest.raises(InfraError, match=r"^HTML \(gave up after 3 tries\)$"):
         await RateLimiter(policy=QUICK).run(call, clock())
     assert await call() == "done", "it was called three times"
 

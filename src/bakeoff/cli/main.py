@@ -46,7 +46,7 @@ COMMANDS = (
     ("leaderboard", "Rank subjects by their latest results, in groups that cannot be told apart.", "compare"),
     ("history", "Judge a series of runs against a pinned baseline, with one error rate for all looks.", "compare"),
     ("export", "Write a run in the format of another tool.", "export"),
-    ("import", "Import another tool's log.", "export"),
+    ("import", "Import another tool's log as a run.", "export"),
     ("merge", "Merge the results of the shards of one run.", "merge"),
     ("report", "Write the page of a run: one HTML file with every transcript.", "pages"),
     ("index", "Write a page that lists all runs, with search, history and comparison.", "pages"),
