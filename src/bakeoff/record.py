@@ -447,7 +447,8 @@ class Record(_WithTexts):
     @property
     def failure(self) -> Failure | None:
         """Return the first failure in the order of the phases; None if there is none."""
-        for part in (self.prepare, self.attempt, self.score, *self.scores):
+        counted = (score for score in self.scores if score.weight)  # others are only shown
+        for part in (self.prepare, self.attempt, self.score, *counted):
             if part is not None and part.failure is not None:
                 return part.failure
         return None

@@ -336,7 +336,7 @@ class TrialRunner:
                 spec = spec.model_copy(update={"transform": ()})
             scored, outcome = await phase(partial(_score_with, name, scorer, shown, spec), clock, "grader", "grader")
             remarks += (f"scorer {name!r}: {remark}" for remark in outcome.remarks)
-            score = scored or Score(name=name, failure=outcome.failure)
+            score = scored or Score(name=name, failure=outcome.failure, weight=spec.weight if spec else 1.0)
             unique = free_name(score.name, {other.name for other in scores}, "{}-{}")
             scores.append(score if score.name == unique else score.model_copy(update={"name": unique}))
         if case.pass_rule is not None and case.pass_rule.null_as_zero:

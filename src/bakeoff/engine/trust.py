@@ -38,12 +38,19 @@ def what_runs(plan: Plan) -> list[str]:
 
 def _of_spec(spec: SubjectSpec | ScorerSpec) -> Iterator[str]:
     quiet = spec.kind in _HARMLESS
-    answers = ("answers", "default", "file") if spec.kind == "scripted" else ()  # data that may look like commands
+    # Data may look like commands, and code names its own.
+    answers = {"scripted": ("answers", "default", "file"), "javascript": ("code",), "python": ("code",)}.get(
+        spec.kind, ()
+    )
     for line in _named({name: value for name, value in spec.options.items() if name not in answers}, anywhere=True):
         quiet = True
         yield line
     if isinstance(spec, ScorerSpec):
-        yield from (f"code in {language}" for step in spec.transform if isinstance(step, dict) for language in step)
+        steps = [step for step in spec.transform if isinstance(step, dict)]
+        steps += [{spec.kind: str(spec.options.get("code"))}] if spec.kind in ("javascript", "python") else []
+        for language, code in (found for step in steps for found in step.items()):
+            quiet = True
+            yield f"code in {language}: {code}"
     if spec.kind == "scripted" and isinstance(file := spec.options.get("file"), str):
         yield f"your file: {file}"
     if not quiet:

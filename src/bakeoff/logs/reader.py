@@ -34,7 +34,7 @@ from bakeoff.logs.trials import (
 )
 from bakeoff.options import RunOptions
 from bakeoff.plan import IMPORTED, Case, Plan, ScorerSpec, SubjectSpec, Trial
-from bakeoff.record import NO_USAGE, Phase, Record, Score
+from bakeoff.record import LABEL, NO_USAGE, Phase, Record, Score
 from bakeoff.report.readers import Circumstances, Description, Source
 from bakeoff.storage.redaction import Redactor, known_secrets
 from bakeoff.storage.run_folder import RunFolder, new_run_folder
@@ -337,7 +337,7 @@ def _why_unscored(value: JsonValue) -> str:
 
 def _beside(score: Score) -> Score:
     value = score.metadata.get("value") if score.value is None else score.value
-    told = {"value": None, "metadata": {**score.metadata, "value": value}}
+    told = {"value": None, "metadata": {**score.metadata, "value": value, LABEL: text_of(value)}}
     return score.model_copy(update={**told, "reason": score.reason or text_of(value)})
 
 

@@ -210,6 +210,8 @@ def _code_or_model(entry: ScorerEntry) -> Key:
     """Return the key that names code or a model; empty if there is none."""
     if entry.kind in ("function", "command", "javascript", "python"):
         return (entry.kind,)
+    if not all(isinstance(step, str) for step in entry.transform):
+        return ("transform",)
     known = scorer_kinds().get(entry.kind)
     fields = known.load().options_model().model_fields if known else {}
     for name, value in entry.options.items() if isinstance(entry.options, dict) else ():

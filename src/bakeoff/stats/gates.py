@@ -188,7 +188,10 @@ def judge_pairs(
     within = _within(whole) if by_scores else {}
     judged = {}
     for name, one in found.items():
-        ruling = judge(one, margin=margin, losses=whole[name].losses, p_value=adjusted.get(name))
+        losses = whole[name].losses
+        if losses is not None and not by_scores:  # nothing counts them both ways
+            losses = (replace(losses[0], final=False), replace(losses[1], final=False))
+        ruling = judge(one, margin=margin, losses=losses, p_value=adjusted.get(name))
         judged[name] = JudgedPair(one, _with_claim(ruling, within.get(name)))
     if by_scores and any(rounds for one in pairs.values() for arm in one.lost for rounds in arm.values()):
         return _unless_losses_decide(pairs, judged, margin, together=together)

@@ -32,7 +32,7 @@ from bakeoff.report.judges.calibration import CalibratedPair, refusal
 from bakeoff.report.readers import Source
 from bakeoff.report.summary import SubjectSummary, is_control
 from bakeoff.stats.comparison import Comparison, Mismatch, Stamp, mismatches
-from bakeoff.stats.gates import TOGETHER, GateJudgement, JudgedPair, judge_pairs
+from bakeoff.stats.gates import TOGETHER, GateJudgement, GateVerdict, JudgedPair, judge_pairs
 from bakeoff.stats.power import detectable_between, difference_split
 from bakeoff.storage.ledger import Ledger
 
@@ -298,7 +298,9 @@ def _decision(pair: RunPair, judged: JudgedPair, request: CompareRequest) -> Gat
     elif strict:
         said = describe_new_failures(broken)
     ledgers = [old.ledger, new.ledger]
-    if pair.arms.final and not strict:  # the verdict is the same, however the missing trials would have ended
+    decided = judged.ruling.verdict is not GateVerdict.UNDECIDABLE or judged.not_worse_by(rule.margin)
+    if pair.arms.final and decided and not strict and not request.require_calibrated:
+        # The verdict is the same, however the missing trials would have ended.
         ledgers = [ledger.model_copy(update={"missing": {}}) for ledger in ledgers]
     decision = decide_gate(
         GateEvidence(
