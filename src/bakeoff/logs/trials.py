@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from math import isfinite
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AliasChoices, AliasPath, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from bakeoff._kernel.files import open_file, read_file
+from bakeoff._kernel.files import in_megabytes, open_file, read_file
 from bakeoff._kernel.json import as_json, clean_text, parse_json
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import visible
@@ -99,6 +99,20 @@ class LoggedTrial(FrozenModel):
     asides: tuple[Score, ...] = ()  # shown beside them
     judging: Usage = NO_USAGE
 
+    def added_to(self, other: "LoggedTrial | None") -> "LoggedTrial":
+        """Return the time and usage of this round of a case and of the others, without an answer."""
+        both = [self] if other is None else [other, self]
+        used = [each.transcript.usage for each in both if each.transcript]
+        seconds = [each.attempt_seconds for each in both if each.attempt_seconds is not None]
+        return self.model_copy(
+            update={
+                "transcript": Transcript(usage=sum(used, NO_USAGE)) if used else None,
+                "attempt_seconds": sum(seconds) if seconds else None,
+                "waited": sum(each.waited for each in both),
+                "judging": sum((each.judging for each in both), NO_USAGE),
+            }
+        )
+
 
 @dataclass(frozen=True)
 class ForeignLog:
@@ -115,6 +129,7 @@ class ForeignLog:
     sparse: bool = True  # the log does not say that every subject should have every case
     threshold: float | None = None  # as named in the log
     content_known: bool = True  # False: only the ids of cases are known
+    reduced: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # one value of all rounds: by scorer, by case
 
 
 def read_json(path: Path) -> Any:
@@ -124,6 +139,20 @@ def read_json(path: Path) -> Any:
         return parse_json(data)
     except ValueError as error:
         raise RunFolderError(f"{path} is not readable JSON: {visible(str(error), 300)}") from error
+
+
+def json_lines(path: Path) -> Iterator[tuple[str, Any]]:
+    """Yield the value of each line of a JSON Lines file that is not empty, with its place for errors."""
+    with open_file(path) as file:
+        for number, line in enumerate(iter(lambda: file.readline(MAX_LOG_SIZE + 1), b""), 1):
+            if len(line) > MAX_LOG_SIZE:
+                raise RunFolderError(f"{path}:{number} is longer than {in_megabytes(MAX_LOG_SIZE)}")
+            if not line.strip():
+                continue
+            try:
+                yield f"line {number}", parse_json(line)
+            except ValueError as error:
+                raise RunFolderError(f"{path}:{number} is not readable JSON: {visible(str(error), 200)}") from error
 
 
 def check(model: type[Model], data: Any, path: Path, place: str = "") -> Model:
@@ -224,10 +253,10 @@ _HEAD = 1 << 16
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.?)*+(?:"|\Z)|[{}\[\]]')
 
 
-def first_bytes(path: Path) -> bytes:
+def first_bytes(path: Path, count: int = _HEAD) -> bytes:
     """Return the first bytes of a file."""
     with open_file(path) as file:
-        return file.read(_HEAD)
+        return file.read(count)
 
 
 def outer_keys(head: bytes) -> tuple[set[str], set[str]]:
