@@ -52,8 +52,8 @@ def run_import(
 ) -> None:
     """Import another tool's log as a run.
 
-    Inspect, Harbor, promptfoo, DeepEval, pydantic-evals, vitest-evals, lm-eval and SWE-bench are known. Every command for runs then works on
-    it. `compare`, `leaderboard`, `report` and `export` also take a log as it is.
+    Inspect, Harbor, promptfoo, DeepEval, pydantic-evals, vitest-evals, lm-evaluation-harness and SWE-bench are known.
+    Every command for runs then works on it. `compare`, `leaderboard`, `report` and `export` also take a log as it is.
 
     Example: bakeoff import logs/task.eval
     """

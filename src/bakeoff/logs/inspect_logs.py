@@ -297,9 +297,10 @@ def _log(header: _Header, samples: Any, reductions: Iterator[_Reduction], format
 
 def _trial(sample: _InspectSample, spec: _Spec, subject: SubjectSpec, *, ours: bool, counts: bool) -> LoggedTrial:
     sample = _with_attachments(sample)
-    used, grader, judges = sum(map(_usage, sample.model_usage.values()), NO_USAGE), "grader", spec.judges
-    graders = [sample.role_usage[grader]] if grader in sample.role_usage else []
-    graders = graders or [each for name, each in sample.model_usage.items() if name in {*judges.values()} - {spec.model}]
+    judges, by_role = spec.judges, sample.role_usage.get("grader")
+    used = sum(map(_usage, sample.model_usage.values()), NO_USAGE)
+    others = {*judges.values()} - {spec.model}
+    graders = [each for name, each in sample.model_usage.items() if name in others] if by_role is None else [by_role]
     judging = sum(map(_usage, graders), NO_USAGE)
     rest = used - judging
     if min(rest.input, rest.output, rest.cost or 0) < 0:

@@ -57,11 +57,12 @@ class LoggedUsage(LoggedObject):
 
     requests: Count | None = named("requests", "numRequests")
     input: Count | None = named(
-        *("prompt_tokens", "total_prompt_tokens", "n_input_tokens", "input_tokens", "inputTokenCount", "prompt")
+        *("prompt_tokens", "total_prompt_tokens", "n_input_tokens", "input_tokens", "inputTokenCount", "prompt"),
+        "inputTokens",
     )
     output: Count | None = named(
         *("completion_tokens", "total_completion_tokens", "n_output_tokens", "output_tokens"),
-        *("outputTokenCount", "completion"),
+        *("outputTokenCount", "completion", "outputTokens"),
     )
     cache_read: Count | None = named(
         *("cached_tokens", "total_cached_tokens", "n_cache_tokens", "input_tokens_cache_read", "cache_read_tokens"),
@@ -71,7 +72,7 @@ class LoggedUsage(LoggedObject):
         *("input_tokens_cache_write", "cache_write_tokens"),
         AliasPath("completionDetails", "cacheCreationInputTokens"),
     )
-    reasoning: Count | None = named("reasoning_tokens", AliasPath("completionDetails", "reasoning"))
+    reasoning: Count | None = named("reasoning_tokens", "reasoningTokens", AliasPath("completionDetails", "reasoning"))
     cost: Amount = named("cost_usd", "total_cost_usd", "total_cost", "evaluationCost", "cost")
 
     def usage(self) -> Usage:
@@ -129,7 +130,9 @@ class ForeignLog:
     sparse: bool = True  # the log does not say that every subject should have every case
     threshold: float | None = None  # as named in the log
     content_known: bool = True  # False: only the ids of cases are known
-    reduced: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # one value of all rounds: by scorer, by case
+    reduced: Mapping[str, Mapping[str, Any]] = field(
+        default_factory=dict
+    )  # by scorer and case: one value of all rounds
 
 
 def read_json(path: Path) -> Any:
