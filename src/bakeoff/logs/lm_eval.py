@@ -10,6 +10,7 @@ from pydantic import AliasPath, ConfigDict
 
 from bakeoff._kernel.json import as_json
 from bakeoff.logs.trials import (
+    END_OF_TIME,
     ForeignLog,
     LoggedObject,
     LoggedTrial,
@@ -47,7 +48,7 @@ class _LmEvalSample(LoggedObject):
 class _LmEvalResults(LoggedObject):
     model_name: str | None = None
     lm_eval_version: str | None = None
-    date: float | None = None
+    date: float | None = named("date", ge=0, lt=END_OF_TIME)
     model: str | None = named(AliasPath("config", "model"))
     model_args: Any = named(AliasPath("config", "model_args"))
     gen_kwargs: Any = named(AliasPath("config", "gen_kwargs"))

@@ -8,6 +8,7 @@ from pydantic import AliasPath
 
 from bakeoff._kernel.json import as_json
 from bakeoff.logs.trials import (
+    END_OF_TIME,
     Amount,
     ForeignLog,
     LoggedObject,
@@ -67,7 +68,7 @@ class _VitestFile(LoggedObject):
 
 
 class _VitestReport(LoggedObject):
-    startTime: Amount = None
+    startTime: float | None = named("startTime", ge=0, lt=1000 * END_OF_TIME)
     testResults: list[_VitestFile]
 
 
