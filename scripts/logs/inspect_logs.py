@@ -121,10 +121,18 @@ def write(task: Task, model: Any, path: Path, **more: Any) -> None:
 
 def pairs(target: Path) -> None:
     """Write two logs of 16 cases to compare, and one whose epochs are reduced and which a model graded."""
-    sums = [Sample(id=number, input=f"What is {number} + {number}?", target=str(2 * number)) for number in range(10, 26)]
+    sums = [
+        Sample(id=number, input=f"What is {number} + {number}?", target=str(2 * number)) for number in range(10, 26)
+    ]
     for name, wrong in (("a", set(range(13, 24))), ("b", {13, 25})):
-        write(Task(sums, name="sums", solver=generate(), scorer=includes()), adds(wrong, "adder"), target / "pair" / f"{name}.eval")
-    asked = Task(SAMPLES[:4], name="reduced", solver=[use_tools(add()), generate()], scorer=[includes(), model_graded_qa()])
+        write(
+            Task(sums, name="sums", solver=generate(), scorer=includes()),
+            adds(wrong, "adder"),
+            target / "pair" / f"{name}.eval",
+        )
+    asked = Task(
+        SAMPLES[:4], name="reduced", solver=[use_tools(add()), generate()], scorer=[includes(), model_graded_qa()]
+    )
     grader = get_model("mockllm/grader", custom_outputs=grades, memoize=False)
     model = get_model("mockllm/model", custom_outputs=Answers(), memoize=False)
     epochs = Epochs(3, ["mean", "max", "pass_at_2"])

@@ -208,7 +208,7 @@ def _told_apart(runs: Sequence[_Candidate]) -> list[_Candidate]:
         if run.source.plan.is_imported and subjects[run.spec] > 1:
             unique = files[run.spec, run.source.name] == 1
             subject = f"{run.spec} in {run.source.name if unique else visible(str(run.source.path))}"
-            run = replace(run, summary=run.summary.model_copy(update={"subject": subject}))  # noqa: PLW2901
+            run = replace(run, summary=run.summary.model_copy(update={"subject": subject}))
         named.append(run)
     return named
 
