@@ -134,7 +134,7 @@ class LogFlags(Flags):
         else:
             told = f"{name} is no log of another tool"
             raise UsageError(f"{told}: --scorer, --scale, --threshold and --format are for these only: leave them out")
-        return [Source(source.path, each) for each in foreign.apart(path)] if source.reader is foreign else [source]
+        return [Source(*each) for each in foreign.apart(path)] if source.reader is foreign else [source]
 
 
 class PlanFlags(Flags):
