@@ -1,5 +1,6 @@
 """The tool loop: call the model, run the tools that it calls, send it the results, and repeat."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from time import perf_counter, time
@@ -11,6 +12,7 @@ from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
     ModelRequestPart,
+    ModelResponse,
     SystemPromptPart,
     TextPart,
     ThinkingPart,
@@ -63,10 +65,40 @@ class Conversation:
         return Transcript(output=output, steps=tuple(self.steps), usage=self.usage, metadata=metadata)
 
 
-def begin(system: str | None, prompt: str) -> Conversation:
-    """Start a conversation with an optional system prompt and a user prompt."""
-    parts: list[ModelRequestPart] = [SystemPromptPart(system)] if system else []
-    return Conversation([ModelRequest(parts=[*parts, UserPromptPart(prompt)])])
+def begin(system: str | None, prompt: str, *, chat: bool = False) -> Conversation:
+    """Start a conversation with an optional system prompt and a user prompt.
+
+    With `chat`, a prompt that is a JSON list of messages with `role` and `content` stands for these messages.
+    """
+    said = (chat and messages_in(prompt)) or [("user", prompt)]
+    messages: list[ModelMessage] = [ModelRequest(parts=[SystemPromptPart(system)])] if system else []
+    for role, text in said:
+        if role == "assistant":
+            messages.append(ModelResponse(parts=[TextPart(text)]))
+            continue
+        part: ModelRequestPart = UserPromptPart(text) if role == "user" else SystemPromptPart(text)
+        if messages and isinstance(last := messages[-1], ModelRequest):
+            messages[-1] = replace(last, parts=[*last.parts, part])
+        else:
+            messages.append(ModelRequest(parts=[part]))
+    return Conversation(messages)
+
+
+_ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
+
+
+def messages_in(prompt: str) -> list[tuple[str, str]]:
+    """Return the roles and texts of a prompt that is a JSON list of messages; empty for any other."""
+    try:
+        found = json.loads(prompt) if prompt.lstrip().startswith("[") else None
+        return [(_ROLES[message["role"]], _text_of(message["content"])) for message in found or ()]
+    except (ValueError, LookupError, TypeError):
+        return []
+
+
+def _text_of(content: Any) -> str:
+    """Return the text of a message, which may have several parts. Raise TypeError if a part is no text."""
+    return content if isinstance(content, str) else "".join(str.__str__(part["text"]) for part in content)
 
 
 async def converse(

@@ -1,11 +1,20 @@
 """Fill prompts that are Jinja templates, with access only to the values of a case."""
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from jinja2 import Environment, StrictUndefined, Template, TemplateError, TemplateSyntaxError, UndefinedError
+from jinja2 import (
+    ChainableUndefined,
+    Environment,
+    StrictUndefined,
+    Template,
+    TemplateError,
+    TemplateSyntaxError,
+    UndefinedError,
+)
 from jinja2.exceptions import SecurityError
 from jinja2.nodes import Name
 from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -34,6 +43,28 @@ class _Environment(ImmutableSandboxedEnvironment):
 _ENVIRONMENT: Environment = _Environment(undefined=StrictUndefined, autoescape=False)
 
 
+def _as_in_javascript(value: Any) -> Any:
+    """Return a value as JavaScript prints it."""
+    if isinstance(value, bool) or value is None:
+        return "" if value is None else str(value).lower()
+    if isinstance(value, list | tuple):
+        return ",".join(str(_as_in_javascript(each)) for each in value)
+    if isinstance(value, Mapping):
+        return "[object Object]"
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _dump(value: Any, indent: int | None = None) -> str:
+    separators = (",", ":") if indent is None else (",", ": ")
+    return json.dumps(value, indent=indent, separators=separators, ensure_ascii=False, default=str)
+
+
+_NUNJUCKS: Environment = _Environment(
+    undefined=ChainableUndefined, autoescape=False, finalize=_as_in_javascript, keep_trailing_newline=True
+)
+_NUNJUCKS.filters |= {"dump": _dump, "safe": lambda value: value}
+
+
 class TemplateProblem(UsageError):
     """A template that cannot be parsed or filled. `line` is 0 if unknown."""
 
@@ -50,12 +81,15 @@ class PromptTemplate:
     compiled: Template | None
 
     @classmethod
-    def of(cls, text: str) -> "PromptTemplate":
-        """Compile a text. Raise `TemplateProblem` if it is invalid."""
+    def of(cls, text: str, *, nunjucks: bool = False) -> "PromptTemplate":
+        """Compile a text. Raise `TemplateProblem` if it is invalid.
+
+        With `nunjucks`, a value that is not set is empty, and values are printed as JavaScript does.
+        """
         if not any(mark in text for mark in _MARKS):
-            return cls(text.removesuffix("\n"), None)
+            return cls(text if nunjucks else text.removesuffix("\n"), None)
         try:
-            return cls(text, _ENVIRONMENT.from_string(text))
+            return cls(text, (_NUNJUCKS if nunjucks else _ENVIRONMENT).from_string(text))
         except TemplateSyntaxError as error:
             raise TemplateProblem(f"this is not a Jinja template: {error.message}", error.lineno) from error
 
@@ -63,7 +97,7 @@ class PromptTemplate:
         """Return the prompt for these values. Raise `TemplateProblem` if a value is missing."""
         if self.compiled is None:
             return self.text
-        if "self" in values and any(name.name == "self" for name in _ENVIRONMENT.parse(self.text).find_all(Name)):
+        if "self" in values and "self" in names_in(self.text):
             raise TemplateProblem("`self` has a meaning of its own in Jinja: give the variable another name")
         parts, length = [], 0
         try:
@@ -77,6 +111,27 @@ class PromptTemplate:
         except (TemplateError, ArithmeticError, LookupError, TypeError, ValueError, RecursionError) as error:
             raise TemplateProblem(f"the template cannot be filled: {error}") from error
         return "".join(parts)
+
+
+def names_in(text: str) -> set[str]:
+    """Return the names that a template uses."""
+    return {name.name for name in _ENVIRONMENT.parse(text).find_all(Name)}
+
+
+def fill_all(value: Any, values: Mapping[str, Any]) -> Any:
+    """Fill the templates of nunjucks in a value and in all values inside it."""
+    if isinstance(value, str):
+        return PromptTemplate.of(value, nunjucks=True).fill(values)
+    if isinstance(value, list):
+        return [fill_all(each, values) for each in value]
+    return {name: fill_all(each, values) for name, each in value.items()} if isinstance(value, dict) else value
+
+
+class JsonTemplate(PromptTemplate):
+    """A prompt that is JSON, in which each text is a template of nunjucks."""
+
+    def fill(self, values: Mapping[str, Any]) -> str:
+        return json.dumps(fill_all(json.loads(self.text), values), indent=2, ensure_ascii=False)
 
 
 def _missing(message: str, values: Mapping[str, Any]) -> str:
