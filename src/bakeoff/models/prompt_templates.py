@@ -59,10 +59,35 @@ def _dump(value: Any, indent: int | None = None) -> str:
     return json.dumps(value, indent=indent, separators=separators, ensure_ascii=False, default=str)
 
 
-_NUNJUCKS: Environment = _Environment(
+class _Nunjucks(_Environment):
+    """An environment in which objects have no methods of Python, and texts and lists have a `length`."""
+
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        if isinstance(obj, Mapping) and attribute in obj:
+            return obj[attribute]
+        if isinstance(obj, str | list | tuple) and attribute == "length":
+            return len(obj)
+        plain = isinstance(obj, Mapping | str | list | tuple)
+        return self.undefined(obj=obj, name=attribute) if plain else super().getattr(obj, attribute)
+
+
+_TAG = re.compile(r"\{[{%].*?[%}]\}", re.DOTALL)
+_PAIRS = re.compile(r"(\bfor\s+\w+\s*,\s*\w+\s+in\s+)(.+?)(\s*-?%\})")
+
+
+def _in_jinja(text: str) -> str:
+    """Return a template of nunjucks in the words of Jinja: loops over the pairs of an object, and `===`."""
+    return _TAG.sub(lambda tag: re.sub(r"([=!])==", r"\1=", _PAIRS.sub(r"\1(\2) | pairs\3", tag[0])), text)
+
+
+_NUNJUCKS: Environment = _Nunjucks(
     undefined=ChainableUndefined, autoescape=False, finalize=_as_in_javascript, keep_trailing_newline=True
 )
-_NUNJUCKS.filters |= {"dump": _dump, "safe": lambda value: value}
+_NUNJUCKS.filters |= {
+    "dump": _dump,
+    "safe": lambda value: value,
+    "pairs": lambda value: list(value.items()) if isinstance(value, Mapping) else value,
+}
 
 
 class TemplateProblem(UsageError):
@@ -89,7 +114,8 @@ class PromptTemplate:
         if not any(mark in text for mark in _MARKS):
             return cls(text if nunjucks else text.removesuffix("\n"), None)
         try:
-            return cls(text, (_NUNJUCKS if nunjucks else _ENVIRONMENT).from_string(text))
+            compiled = _NUNJUCKS.from_string(_in_jinja(text)) if nunjucks else _ENVIRONMENT.from_string(text)
+            return cls(text, compiled)
         except TemplateSyntaxError as error:
             raise TemplateProblem(f"this is not a Jinja template: {error.message}", error.lineno) from error
 

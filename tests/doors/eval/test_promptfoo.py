@@ -348,7 +348,7 @@ def test_what_is_wrong_is_an_error_with_its_line(old: str, new: str, told: str):
     [
         ("{type: regex, value: '('}", "'(' is not a regular expression"),
         ("{type: latency}", "scorer 'latency': option max_ms"),
-        ("{type: levenshtein, value: a, threshold: 1.2.3}", "threshold"),
+        ("{type: levenshtein, value: a, threshold: 1.2.3}", "'1.2.3': has to be a number"),
         ("{type: similar, value: a, threshold: b}", "threshold: 'b': has to be a number"),
         ("{type: context-recall, value: a}", "needs a variable `context`"),
         ("{type: javascript, value: file://nothing.js}", "there is no file 'nothing.js'"),

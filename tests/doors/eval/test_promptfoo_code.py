@@ -204,17 +204,20 @@ def test_chat_prompts_are_sent_as_their_messages(here: Path, bakeoff: Bakeoff):
 
 def test_nunjucks_fills_as_in_promptfoo():
     prompt = "{{ data | dump }} {{ data.on }} {{ none or 3 }}{% set n = 2 %} {{ n }} {{ gone.far }}{{ html | safe }}"
+    prompt += (
+        "{% for k, v in data %}{{ k }}{% endfor %} {{ data.items }}{{ data.a.length }}{% if n === 2 %}!{% endif %}"
+    )
     values = "{data: {a: [1], on: true}, html: '<b>', none: null}"
     Path("promptfooconfig.yaml").write_text(f"prompts: ['{prompt}']\nproviders: [echo]\ntests: [{{vars: {values}}}]\n")
-    assert build_plan(read_suite(None)).cases[0].prompt == '{"a":[1],"on":true} true 3 2 <b>'
+    assert build_plan(read_suite(None)).cases[0].prompt == '{"a":[1],"on":true} true 3 2 <b>aon 1!'
 
 
 def test_a_missing_key_or_sdk_is_an_error_after_the_table_that_says_what_to_set(bakeoff: Bakeoff):
-    text = "prompts: [Hello]\nproviders: [azure:chat:mine, 'bedrock:amazon.nova', openai:gpt-5]\n"
+    text = "prompts: [Hello]\nproviders: [azure:chat:mine, 'cohere:command-r', openai:gpt-5]\n"
     Path("promptfooconfig.yaml").write_text(text)
-    gone = dict.fromkeys(("AZURE_OPENAI_ENDPOINT", "AWS_DEFAULT_REGION", "AWS_REGION", "OPENAI_API_KEY"), "")
+    gone = dict.fromkeys(("AZURE_OPENAI_ENDPOINT", "CO_API_KEY", "OPENAI_API_KEY"), "")
     done = bakeoff("eval", "--check", **gone)
     assert done.returncode == 2
     assert "model azure:mine" in done.stdout
-    for told in ("AZURE_OPENAI_ENDPOINT", "region_name", "set OPENAI_API_KEY"):
+    for told in ("AZURE_OPENAI_ENDPOINT", "cohere:command-r", "set OPENAI_API_KEY"):
         assert told in done.stderr

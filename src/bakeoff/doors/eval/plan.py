@@ -151,7 +151,7 @@ class _FilledCase:
     def _case(self, given: PromptCase, prompt: SuitePrompt, name: str) -> Case | None:
         values = {**given.variables, **({} if given.input is None else {"input": given.input})}
         try:
-            text = prompt.template.fill(values).join(given.around)
+            text = prompt.template.fill(values).join(given.around)  # what stands before and after it
             if not text.strip():
                 raise TemplateProblem("the prompt is empty")
         except TemplateProblem as problem:
