@@ -229,6 +229,10 @@ scenarios:
     )
     assert warnings == ()
     assert (plan.cases[0].prompt, plan.cases[0].tags) == ("> hi <", {"area": "all"})
+    text = Path("promptfooconfig.yaml").read_text()
+    with pytest.raises(UsageError, match=r"scenarios\[0\].id: is not supported: the scenario is left out"):
+        planned(text.replace("  - config:", "  - id: x\n    config:"))
+    planned(text)
     assert bakeoff("eval", "--no-open").returncode == 1, "hi is not equal to ho"
 
 

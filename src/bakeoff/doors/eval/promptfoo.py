@@ -335,6 +335,9 @@ class _PromptfooReader:
         if not parts or not all(isinstance(part, list) for part in parts):
             self.notes.warn(key, "is not supported, and left out: a scenario has lists `config` and `tests`")
             return
+        if unknown := self.notes.unused(key, scenario, ("config", "tests", "description")):
+            self.notes.warnings += [f"{each}: the scenario is left out" for each in unknown]
+            return
         config, tests = parts
         for number, data in enumerate(config):
             place: Key = (*key, "config", number)

@@ -209,7 +209,9 @@ def _model(model: str, label: str, config: dict[str, Any], key: Key) -> SubjectS
     for name, value in config.items():
         if value is None or name in (*_HARMLESS, *_ADDRESS, "passthrough"):
             continue
-        if name in _OPTIONS and not isinstance(value, dict | list) and not str(value).startswith("file:"):
+        if str(value).startswith("file:"):
+            raise LeftOut((*key, "config", name), "is in a file, which is not supported")
+        if name in _OPTIONS and not isinstance(value, dict | list):
             options[_OPTIONS[name]] = value
         elif name in _SETTINGS:
             settings[_SETTINGS[name]] = [value] if name == "stop" and isinstance(value, str) else value
@@ -230,11 +232,13 @@ def _model(model: str, label: str, config: dict[str, Any], key: Key) -> SubjectS
     return SubjectSpec(kind="model", name=label, options=options)
 
 
+_OWN_APIS = ("bedrock", "google-cloud", "cohere", "huggingface")
 _ADDRESS = ("apiBaseUrl", "apiHost", "baseUrl", "apiKey", "apiKeyEnvar")
 
 
 def _speaks_openai(provider: str) -> bool:
-    return provider in BUILT_IN and BUILT_IN[provider].wire in ("openai", "responses", "pydantic-ai")
+    wire = BUILT_IN[provider].wire if provider in BUILT_IN else ""
+    return wire in ("openai", "responses") or (wire == "pydantic-ai" and provider not in _OWN_APIS)
 
 
 def _address(provider: str, config: Mapping[str, Any], own: dict[str, Any], key: Key) -> dict[str, Any]:
