@@ -1,6 +1,5 @@
 """The tool loop: call the model, run the tools that it calls, send it the results, and repeat."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from time import perf_counter, time
@@ -29,6 +28,7 @@ from bakeoff._kernel.tracing import Attributes, Tracing
 from bakeoff.errors import ToolError
 from bakeoff.models.caller import Answer, Caller
 from bakeoff.models.prices import Price
+from bakeoff.models.prompt_templates import messages_in
 from bakeoff.protocols import Tool
 from bakeoff.record import NO_USAGE, Part, Reasoning, Step, Text, ToolCall, Transcript, Usage
 
@@ -82,23 +82,6 @@ def begin(system: str | None, prompt: str, *, chat: bool = False) -> Conversatio
         else:
             messages.append(ModelRequest(parts=[part]))
     return Conversation(messages)
-
-
-_ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
-
-
-def messages_in(prompt: str) -> list[tuple[str, str]]:
-    """Return the roles and texts of a prompt that is a JSON list of messages; empty for any other."""
-    try:
-        found = json.loads(prompt) if prompt.lstrip().startswith("[") else None
-        return [(_ROLES[message["role"]], _text_of(message["content"])) for message in found or ()]
-    except (ValueError, LookupError, TypeError):
-        return []
-
-
-def _text_of(content: Any) -> str:
-    """Return the text of a message, which may have several parts. Raise TypeError if a part is no text."""
-    return content if isinstance(content, str) else "".join(str.__str__(part["text"]) for part in content)
 
 
 async def converse(

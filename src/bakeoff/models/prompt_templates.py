@@ -160,6 +160,23 @@ class JsonTemplate(PromptTemplate):
         return json.dumps(fill_all(json.loads(self.text), values), indent=2, ensure_ascii=False)
 
 
+_ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
+
+
+def messages_in(prompt: str) -> list[tuple[str, str]]:
+    """Return the roles and texts of a prompt that is a JSON list of messages; empty for any other."""
+    try:
+        found = json.loads(prompt) if prompt.lstrip().startswith("[") else None
+        return [(_ROLES[message["role"]], _text_of(message["content"])) for message in found or ()]
+    except (ValueError, LookupError, TypeError):
+        return []
+
+
+def _text_of(content: Any) -> str:
+    """Return the text of a message, which may have several parts. Raise TypeError if a part is no text."""
+    return content if isinstance(content, str) else "".join(str.__str__(part["text"]) for part in content)
+
+
 def _missing(message: str, values: Mapping[str, Any]) -> str:
     found = _UNDEFINED.search(message)
     if found is None:

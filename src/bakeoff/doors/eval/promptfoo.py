@@ -19,8 +19,7 @@ from bakeoff.doors.eval.promptfoo_assertions import AssertionRules, Assertions, 
 from bakeoff.doors.eval.promptfoo_providers import LeftOut, code_file, provider_subjects
 from bakeoff.doors.eval.sources import DataRow, find_files, number_in, rows_of_file
 from bakeoff.errors import UsageError
-from bakeoff.models.conversation import messages_in
-from bakeoff.models.prompt_templates import JsonTemplate, PromptTemplate, fill_all
+from bakeoff.models.prompt_templates import JsonTemplate, PromptTemplate, fill_all, messages_in
 from bakeoff.plan import SubjectSpec
 from bakeoff.toolchains.user_code import LANGUAGES, UserCode, split_path
 
