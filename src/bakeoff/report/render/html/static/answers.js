@@ -45,7 +45,7 @@ class AnswerTexts {
     return this.texts.get(trial);
   }
   keep(trial, detail) {
-    const whole = outputOf(detail);
+    const said = outputOf(detail), whole = said?.trim() && said.trimStart(); // a cell has no room for empty lines
     const failure = (detail.phases || []).find((phase) => phase.failure)?.failure;
     this.texts.set(trial, { text: whole?.slice(0, CUT), cut: (whole?.length ?? 0) > CUT, size: whole?.length, whole: whole?.length <= CUT ? whole : undefined, failure: failure?.message?.slice(0, CUT) });
   }
@@ -168,6 +168,7 @@ class AnswerMatrix {
     const title = { title: "Case", cell: (row) => this.caseBox(row), sort: (row) => row.name };
     this.table.useColumns([title, ...this.shownColumns.map((column) => ({
       title: column.name,
+      help: column.name,
       name: column.id,
       heading: [grid.run.prompts.length > 1 && h("span", { class: "prompt" }, grid.run.prompts[column.prompt]), h("span", { class: "who" }, subjectMark(grid.run.marks[column.subject]), h("span", {}, grid.run.subjects[column.subject].split(/(?<=[:/])/).map((part) => [part, h("wbr")]), " ", h("small", {}, percent(grid.meanOf(column)))))],
       beside: h("button", { type: "button", class: "link hide", "aria-label": `Hide ${column.name}`, title: "Hide this column", onclick: () => this.hide(column.id, true) }, "×"),
