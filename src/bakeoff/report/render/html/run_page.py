@@ -35,6 +35,7 @@ from bakeoff.report.blocks import (
     TextBlock,
     Tone,
     Value,
+    Why,
     columns,
     mark_of,
 )
@@ -214,7 +215,7 @@ def _most_frequent(data: RunData) -> dict[FailureClass, FailureCount]:
     return dict(sorted(found, key=lambda item: -item[1].subjects.total()))
 
 
-def _why_failed(data: RunData) -> Iterator[tuple[Datum, str, Datum, str]]:
+def _why_failed(data: RunData) -> Iterator[Why]:
     """Yield the outcome, class, an example and the frequency of the most frequent reasons of failures."""
     for kind, count in islice(_most_frequent(data).items(), _MAX_WHYS):
         trials = count.subjects.total()
