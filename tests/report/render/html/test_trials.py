@@ -322,7 +322,10 @@ def test_the_first_screen_says_who_and_why_and_the_rest_is_folded_until_a_link_l
         return await why.inner_text(), ends, closed, sections, opened_by_link
 
     why, ends, closed, sections, opened_by_link = chromium(look, width=1280, height=800)
-    assert " ".join(why.split()) == "fail exact: expected 'answer 4' but got 'reply 28' at line 7 3 trials like this: haiku (3)"
+    assert (
+        " ".join(why.split())
+        == "fail exact: expected 'answer 4' but got 'reply 28' at line 7 3 trials like this: haiku (3)"
+    )
     assert ends < 800
     assert closed == len(sections) - 3, "all but the overview, the matrix and the trials"
     assert (sections[:3], sections[-1]) == (["overview", "matrix", "failures"], "trials")
