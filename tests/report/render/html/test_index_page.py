@@ -51,7 +51,8 @@ def test_names_of_subjects_and_the_last_column_are_whole_at_usual_widths(chromiu
     index = write_index(tmp_path / "index.html", read_entries(tmp_path))
     cut = """() => {
       const all = [...document.querySelectorAll('#run-table tbody td:nth-child(4) > span, #run-table .window')];
-      const isCut = (one) => one.scrollWidth > one.clientWidth || (one.matches('span') && one.scrollHeight > one.clientHeight);
+      const isCut = (one) => one.scrollWidth > one.clientWidth
+        || (one.matches('span') && one.scrollHeight > one.clientHeight);
       return all.filter(isCut).map((one) => one.textContent);
     }"""
 

@@ -385,6 +385,7 @@ function nameRegions(root = document) {
 function setUpPage() {
   setUpTheme();
   nameRegions();
+  for (const line of document.querySelectorAll(".headline")) line.textContent = line.textContent.replace(/(\d) %/g, "$1\u00a0%").replace(/p (=|≤) /g, "p\u00a0$1\u00a0");
   setUpChapters();
   document.querySelectorAll("table.sortable").forEach(makeSortable);
   addEventListener("beforeprint", () => document.querySelectorAll("details.numbers, details.chapter, details.how").forEach((one) => { one.open = true; }));
