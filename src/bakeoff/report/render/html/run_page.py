@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import dropwhile, islice, starmap
+from itertools import islice, starmap
 from math import isfinite, isnan, nan
 from pathlib import Path
 from typing import Any, get_args
@@ -497,13 +497,14 @@ def _trials(run: RunData, trials: TrialTable, places: list[tuple[int, int]]) -> 
 
 def _before(run: RunData) -> dict[str, Any] | None:
     """Return the scores of each case for each subject in the run of this plan before this one; None without one."""
-    if run.folder is None or len(run.plan.cases) * len(run.plan.subjects) > _MAX_CELLS:
+    here = run.folder
+    if here is None or len(run.plan.cases) * len(run.plan.subjects) > _MAX_CELLS:
         return None
-    newest_first = reversed(run_folders(run.folder.path.parent.parent))
-    _, *earlier = [*dropwhile(lambda one: one.path != run.folder.path, newest_first)] or [None]
-    for one in filter(None, earlier):
+    known = run_folders(here.path.parent.parent)
+    place = next((at for at, one in enumerate(known) if one.path == here.path), 0)
+    for one in reversed(known[:place]):
         with suppress(RunFolderError, OSError, ValueError):
-            if one.title == run.folder.title and (plan := read_plan(one)).name == run.plan.name:
+            if one.title == here.title and (plan := read_plan(one)).name == run.plan.name:
                 tally = tallied(plan, one.latest_records(plan))
                 scores = _case_scores(run.plan, {spec.name: tally.cells(spec.name) for spec in plan.subjects})
                 return {"run": visible(one.label, NAME), "scores": scores}
