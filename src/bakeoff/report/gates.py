@@ -181,7 +181,7 @@ class Uncompared(NamedTuple):
 
 
 _ALL_COMPARED = Uncompared(0, ())
-_NO_RULE = GateRule()
+DEFAULT_RULE = GateRule()
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +213,7 @@ class GateEvidence:
     value: float | None = None
     best: float | None = None
     comparisons: "Sequence[tuple[Comparison, GateJudgement]]" = ()
-    rule: GateRule = _NO_RULE
+    rule: GateRule = DEFAULT_RULE
     series: "Sequence[SeriesChange]" = ()
     broken: Sequence[str] = ()
     refused: bool = False
