@@ -1,12 +1,14 @@
 """Reach the provider of every subject and judge once before a run, so that a wrong address or key is told at once."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import httpx2
 
+from bakeoff._kernel.model import fingerprint
 from bakeoff._kernel.text import visible
 from bakeoff.engine.registry import ResolvedPlan, needs_of
 from bakeoff.errors import InfraError, UsageError
@@ -45,9 +47,10 @@ async def reach(upstream: Upstream) -> Unreachable | None:
     provider, url = upstream.provider, upstream.base_url
     where = f"{provider.name} at {httpx2.URL(url).copy_with(userinfo=b'')}"
     address = provider.base_url_variable or f"the address of {provider.name}"
+    headers = {**key_headers(upstream), "user-agent": "bakeoff", "anthropic-version": "2023-06-01"}
     try:
         async with asyncio.timeout(_SECONDS), http_client(url, _SECONDS) as client:
-            answer = await client.get(url.rstrip("/") + _MODELS[upstream.family], headers=key_headers(upstream))
+            answer = await client.get(url.rstrip("/") + _MODELS[upstream.family], headers=headers)
     except UNREACHED as error:
         return Unreachable(f"{where}: {connection_problem(error)}: check {address}, and that the server runs")
     except (TimeoutError, httpx2.TimeoutException):
@@ -57,6 +60,26 @@ async def reach(upstream: Upstream) -> Unreachable | None:
         return None
     key = " or ".join(provider.keys) or "its key"
     return Unreachable(f"{where}: 401, the key is refused: check {key}") if answer.status_code == 401 else None
+
+
+@dataclass(frozen=True, slots=True)
+class ReachedProvider:
+    """A resource that opens if a provider can be used. Raises InfraError otherwise."""
+
+    upstream: Upstream
+    who: str
+
+    @property
+    def key(self) -> str:
+        """Return the key of the resource in this process."""
+        return f"reached:{fingerprint(self.upstream.base_url, self.upstream.key)[:8]}"
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[None]:
+        """Reach the provider once."""
+        if (found := await reach(self.upstream)) is not None and found.is_certain:
+            raise InfraError(f"{self.who}: {found.problem}", permanent=True)
+        yield
 
 
 async def unreachable_members(members: Iterable[tuple[str, Any]]) -> dict[str, Unreachable]:

@@ -108,7 +108,7 @@ def test_without_the_option_junit_is_as_pytest_has_it(pytester: pytest.Pytester)
         (["--eval-html=test_x.py/x.html"], "*--eval-html test_x.py/x.html cannot be written*"),
         (["--eval-baseline=nowhere.json"], "*nowhere.json cannot be read: No such file*"),
         (["--eval-baseline=test_x.py"], "*test_x.py is not a valid --eval-json file*"),
-        (["--eval-fail-under=2"], "*--eval-fail-under: '2' is not a number between 0 and 1"),
+        (["--eval-fail-under=2"], "*--eval-fail-under*: '2' is not a number between 0 and 1"),
         (["--eval-min-pass-rate=nan"], "*--eval-min-pass-rate: 'nan' is not a number between 0 and 1"),
         (["--eval-min-pass-rate=most"], "*--eval-min-pass-rate: 'most' is not a number between 0 and 1"),
     ],
