@@ -7,7 +7,7 @@ so this module imports nothing heavy.
 
 import inspect
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from functools import wraps
 from importlib import import_module
@@ -188,13 +188,16 @@ class LazyCommand(TyperCommand):
 
 
 def add_lazily(
-    group: typer.Typer, package: str, commands: Iterable[tuple[str, str, str]], title: str = "Commands"
+    group: typer.Typer, package: str, commands: Iterable[tuple[str, str, str]], titles: Mapping[str, str] | None = None
 ) -> None:
-    """Add commands and groups that are imported when they are used, to list them under a title.
+    """Add commands and groups that are imported when they are used.
 
-    Each tuple has a name, a line of help, and a module of the package (see `LazyCommand.home`).
+    Each tuple has a name, a line of help, and a module of the package (see `LazyCommand.home`). `titles` has the
+    title above a command and those after it.
     """
+    title = "Commands"
     for name, text, module in commands:
+        title = (titles or {}).get(name, title)
         command_class = type("LazyCommand", (LazyCommand,), {"home": f"{package}.{module}"})
         group.command(name, short_help=text, cls=command_class, rich_help_panel=title)(lambda: None)
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument
 
-from bakeoff._kernel.choices import ComparisonGate, UndecidableRule
+from bakeoff._kernel.choices import ComparisonGate
 from bakeoff._kernel.text import count_of
 from bakeoff.cli.console import err, say
-from bakeoff.cli.declare import Flags, command, flag, group_of
-from bakeoff.cli.flags import ALLOW_UNDECIDED, HTML, MARGIN, UNDECIDABLE, EndingFlags, Results, allowed_in
+from bakeoff.cli.declare import command, flag, group_of
+from bakeoff.cli.flags import HTML, EndingFlags, Results, allowed_in
 from bakeoff.errors import UsageError
 from bakeoff.options import RunOptions
 
@@ -25,7 +25,7 @@ app = group_of()
 STDOUT = "-"
 
 
-class MergeFlags(Flags):
+class MergeFlags(GateFlags):
     """The options of `bakeoff merge`."""
 
     output: str = flag(
@@ -42,10 +42,7 @@ class MergeFlags(Flags):
         None, "Like --eval-fail-under of pytest.", "--fail-under", "--min-score", min=0, max=1, metavar="SCORE"
     )
     baseline: Path | None = flag(None, "Like --eval-baseline of pytest.", metavar="FILE")
-    allow_undecided: str = ALLOW_UNDECIDED
     gate: ComparisonGate = flag("regression", "Like --eval-gate of pytest.")
-    margin: float | None = MARGIN
-    undecidable: UndecidableRule = UNDECIDABLE
     require_calibrated_judge: bool = flag(
         False, "Refuse (exit 3) if a judge has too few labels in the runs of --results."
     )

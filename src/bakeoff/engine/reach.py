@@ -1,14 +1,11 @@
 """Reach the provider of every subject and judge once before a run, so that a wrong address or key is told at once."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import httpx2
 
-from bakeoff._kernel.model import fingerprint
 from bakeoff._kernel.text import visible
 from bakeoff.engine.registry import ResolvedPlan, needs_of
 from bakeoff.errors import InfraError, UsageError
@@ -20,14 +17,6 @@ from bakeoff.models.replies import UNREACHED, connection_problem
 _SECONDS = 5.0
 _MODELS = {"openai": "/models", "anthropic": "/v1/models", "google": "/v1beta/models"}
 """Requests that cost nothing, below the base address of a provider."""
-
-
-@dataclass(frozen=True, slots=True)
-class Unreachable:
-    """A provider that cannot be used, or that has not answered yet."""
-
-    problem: str
-    is_certain: bool = True  # False: it has accepted the connection, and may be busy
 
 
 def upstreams_of(member: Any) -> Iterable[Upstream]:
@@ -42,8 +31,11 @@ def upstreams_of(member: Any) -> Iterable[Upstream]:
                 continue
 
 
-async def reach(upstream: Upstream) -> Unreachable | None:
-    """Ask a provider for its models. Return the problem if there is no connection, no answer or a wrong key."""
+async def reach(upstream: Upstream) -> InfraError | None:
+    """Ask a provider for its models, and return the problem if there is no connection, no answer or a wrong key.
+
+    Without an answer in time, the problem is not permanent: the provider has accepted the connection and may be busy.
+    """
     provider, url = upstream.provider, upstream.base_url
     where = f"{provider.name} at {httpx2.URL(url).copy_with(userinfo=b'')}"
     address = provider.base_url_variable or f"the address of {provider.name}"
@@ -52,54 +44,32 @@ async def reach(upstream: Upstream) -> Unreachable | None:
         async with asyncio.timeout(_SECONDS), http_client(url, _SECONDS) as client:
             answer = await client.get(url.rstrip("/") + _MODELS[upstream.family], headers=headers)
     except UNREACHED as error:
-        return Unreachable(f"{where}: {connection_problem(error)}: check {address}, and that the server runs")
+        advice = f"check {address}, and that the server runs"
+        return InfraError(f"{where}: {connection_problem(error)}: {advice}", permanent=True)
     except (TimeoutError, httpx2.TimeoutException):
-        waited = f"no answer within {_SECONDS:g} s: check {address}, and that the server works"
-        return Unreachable(f"{where}: {waited}", is_certain=False)
-    except httpx2.HTTPError:  # a server that knows no list of models may do what it likes
+        return InfraError(f"{where}: no answer within {_SECONDS:g} s: check {address}, and that the server works")
+    except httpx2.HTTPError:  # a server without a list of models may do what it likes
         return None
-    key = " or ".join(provider.keys) or "its key"
-    return Unreachable(f"{where}: 401, the key is refused: check {key}") if answer.status_code == 401 else None
-
-
-@dataclass(frozen=True, slots=True)
-class ReachedProvider:
-    """A resource that opens if a provider can be used. Raises InfraError otherwise."""
-
-    upstream: Upstream
-    who: str
-
-    @property
-    def key(self) -> str:
-        """Return the key of the resource in this process."""
-        return f"reached:{fingerprint(self.upstream.base_url, self.upstream.key)[:8]}"
-
-    @asynccontextmanager
-    async def open(self) -> AsyncIterator[None]:
-        """Reach the provider once."""
-        if (found := await reach(self.upstream)) is not None and found.is_certain:
-            raise InfraError(f"{self.who}: {found.problem}", permanent=True)
-        yield
-
-
-async def unreachable_members(members: Iterable[tuple[str, Any]]) -> dict[str, Unreachable]:
-    """Return the named members whose provider cannot be used. Each provider is asked once."""
-    asked = [(name, each) for name, member in members for each in upstreams_of(member)]
-    distinct = {(each.base_url, each.key): each for _, each in asked}
-    problems = dict(zip(distinct, await asyncio.gather(*map(reach, distinct.values())), strict=True))
-    found = {name: problems[each.base_url, each.key] for name, each in asked}
-    return {name: problem for name, problem in found.items() if problem is not None}
+    refused = f"{where}: 401, the key is refused: check {' or '.join(provider.keys) or 'its key'}"
+    return InfraError(refused, permanent=True) if answer.status_code == 401 else None
 
 
 async def check_reach(resolved: ResolvedPlan, say: Callable[[str], None]) -> None:
-    """Say which providers of a plan cannot be used. Raise InfraError if a judge's or every subject's cannot."""
-    subjects = [(f"subject {visible(name)!r}", each) for name, each in resolved.subjects.items()]
-    scorers = (resolved.scorers, *resolved.of_cases.values())
-    judges = [(f"judge of scorer {visible(name)!r}", each) for own in scorers for name, each in own.items()]
-    found = await unreachable_members([*subjects, *judges])
-    certain = {name for name, each in found.items() if each.is_certain}
-    told = [f"{name}: {each.problem}" for name, each in found.items()]
-    if any(name in certain for name, _ in judges) or (subjects and all(name in certain for name, _ in subjects)):
-        raise InfraError(f"nothing was run: {'; '.join(told)}")
+    """Reach every provider of a plan once, and say which cannot be used.
+
+    Raise InfraError if a judge's or every subject's cannot.
+    """
+    judges = [pair for own in (resolved.scorers, *resolved.of_cases.values()) for pair in own.items()]
+    members = [("subject", *pair) for pair in resolved.subjects.items()] + [
+        ("judge of scorer", *pair) for pair in judges
+    ]
+    asked = [(role, name, each) for role, name, member in members for each in upstreams_of(member)]
+    distinct = {(each.base_url, each.key): each for *_, each in asked}
+    problems = dict(zip(distinct, await asyncio.gather(*map(reach, distinct.values())), strict=True))
+    found = {(role, name): problem for role, name, each in asked if (problem := problems[each.base_url, each.key])}
+    told = [f"{role} {visible(name)!r}: {problem}" for (role, name), problem in found.items()]
+    dead = {key for key, problem in found.items() if problem.permanent}
+    if any(role != "subject" for role, _ in dead) or 0 < len(resolved.subjects) == len(dead):
+        raise InfraError("; ".join(told), permanent=True)
     for line in told:
         say(f"{line}; the run goes on")

@@ -8,22 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument
 
-from bakeoff._kernel.choices import UndecidableRule
 from bakeoff._kernel.files import read_file
 from bakeoff._kernel.text import count_of
 from bakeoff.cli.console import err, say, warn
 from bakeoff.cli.declare import FAILED, INTERRUPTED, PASSED, Flags, command, flag, group_of
-from bakeoff.cli.flags import (
-    ALLOW_UNDECIDED,
-    CONFIG,
-    MARGIN,
-    UNDECIDABLE,
-    ExitZero,
-    PlanFlags,
-    ReportFlags,
-    Results,
-    allowed_in,
-)
+from bakeoff.cli.flags import CONFIG, ExitZero, GateFlags, PlanFlags, ReportFlags, Results, allowed_in
 from bakeoff.errors import UsageError
 
 if TYPE_CHECKING:
@@ -56,9 +45,7 @@ def compare(
     ] = None,
     candidate: Annotated[str | None, Argument(metavar="CANDIDATE", help="The later run.")] = None,
     results: Results = Path("results"),
-    margin: float | None = MARGIN,
-    undecidable: UndecidableRule = UNDECIDABLE,
-    allow_undecided: str = ALLOW_UNDECIDED,
+    wanted: GateFlags,
     exit_zero: ExitZero = False,
     shown_as: ReportFlags,
 ) -> int:
@@ -81,7 +68,8 @@ def compare(
         raise UsageError(f"compare {baseline!r} with what? Name a second run, or none for the last two")
     else:
         first, second = find_source(results, baseline), find_source(results, candidate)
-    report = compare_servers(first, second, allowed_in(allow_undecided), GateRule("regression", margin, undecidable))
+    rule = GateRule("regression", wanted.margin, wanted.undecidable)
+    report = compare_servers(first, second, allowed_in(wanted.allow_undecided), rule)
     show_report(report.model_dump_json, describe_versions(report), shown_as)
     return PASSED if exit_zero and report.exit_code == FAILED else report.exit_code
 

@@ -18,7 +18,6 @@ from bakeoff.doors.pytest.printing import CapturedOutput, printing_to
 from bakeoff.doors.pytest.rows import EvalCase, EvalRow, graded_by
 from bakeoff.doors.pytest.suite import Settings
 from bakeoff.engine.pool import TrialPool
-from bakeoff.engine.reach import ReachedProvider, upstreams_of
 from bakeoff.engine.registry import ResolvedPlan
 from bakeoff.engine.resources import SharedResources, open_resources, sandbox_of
 from bakeoff.engine.run_control import Budget, RunControl
@@ -27,7 +26,7 @@ from bakeoff.engine.user_code import call_apart
 from bakeoff.errors import BakeoffError, InfraError
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Limits, Plan, ScorerSpec, SubjectSpec
-from bakeoff.protocols import BUDGET, ON_DEMAND, Resource, Scorer, Subject
+from bakeoff.protocols import BUDGET, ON_DEMAND, Scorer, Subject
 from bakeoff.record import NO_USAGE, Failure, Phase, Record, Usage
 from bakeoff.report.suites.outcomes import SUBJECT
 
@@ -109,11 +108,7 @@ class SuiteTrials:
         refuse_incomplete(self.scorers)
         await preload(self.scorers)
         resolved = self.resolve()
-        reached = []
-        if self.options.replay in ("off", "record"):
-            judges = ((f"judge of scorer {name!r}", scorer) for name, scorer in self.scorers.items())
-            reached = [ReachedProvider(each, who) for who, scorer in judges for each in upstreams_of(scorer)]
-        wanted: list[Resource] = [*resolved.resources(), *reached]
+        wanted = list(resolved.resources())
         given: dict[str, Any] = {BUDGET: self.budget} | ({ON_DEMAND: self.shared} if self.shared else {})
         if self.options.replay != "off":
             from bakeoff.replay.store import recordings_resource
@@ -124,8 +119,6 @@ class SuiteTrials:
                 resources = await self.shared.open(wanted, given)
             else:
                 resources = await stack.enter_async_context(open_resources(wanted, given))
-            for each in reached:
-                _ = resources[each.key]  # raises InfraError before the first task
             options = replace(self.options, retries=self.settings.retries)
             running = (resolved, options, lambda: sandbox_of(self.options)(), resources, RunControl())
             runner = _EvalRunner(*running, self.printed, self.settings, self.rows)
