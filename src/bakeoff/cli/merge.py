@@ -13,7 +13,7 @@ from bakeoff._kernel.choices import ComparisonGate
 from bakeoff._kernel.text import count_of
 from bakeoff.cli.console import err, say
 from bakeoff.cli.declare import command, flag, group_of
-from bakeoff.cli.flags import HTML, EndingFlags, Results, allowed_in
+from bakeoff.cli.flags import HTML, EndingFlags, GateFlags, Results, allowed_in
 from bakeoff.errors import UsageError
 from bakeoff.options import RunOptions
 

@@ -120,7 +120,7 @@ def test_every_deterministic_assertion_holds_on_an_output_that_fits_it(bakeoff: 
 
 def test_prompts_providers_and_tests_become_one_plan():
     plan, warnings = planned(MATRIX)
-    assert warnings == ("promptfooconfig.yaml:6: providers[1].config.top_p: is not understood, and not used",)
+    assert warnings == ("promptfooconfig.yaml:6: providers[1].config.top_p: is not supported and is ignored",)
     assert [case.prompt for case in plan.cases[:2]] == ["Name the capital of France.", "Capital of France?"]
     assert [case.id for case in plan.cases] == [
         "in Europe · prompt 1",
@@ -172,27 +172,27 @@ def test_lists_of_values_scenarios_weights_and_thresholds_are_as_in_promptfoo(ba
 def test_what_is_not_understood_is_named_with_its_line_and_never_run(here: Path, bakeoff: Bakeoff):
     plan, warnings = planned(HALF)
     assert [line.removeprefix("promptfooconfig.yaml:") for line in warnings] == [
-        "18: sharing: is not understood, and not used",
-        "19: outputPath: is not understood, and not used",
+        "18: sharing: is not supported and is ignored",
+        "19: outputPath: is not supported and is ignored",
         "3: prompts[1]: prompt.py is code, which is not run: the prompt is left out",
-        "4: prompts[2]: is a list of chat messages, which is not understood: it is left out",
+        "4: prompts[2]: is a list of chat messages, which is not supported: it is left out",
         "7: providers[1]: 'exec:rm -rf /' runs a program or an address of its own, which is left out: put a "
         "`command` or `function` into the `subjects` of a bakeoff.yaml",
         "8: providers[2]: 'python:provider.py' runs a program or an address of its own, which is left out: put a "
         "`command` or `function` into the `subjects` of a bakeoff.yaml",
         "9: providers[3]: 'openai:embedding:text-embedding-3-small' is not a model that is known here: it is left out",
-        "14: tests[0].assert[1].type: 'javascript' is not understood: the assertion is left out",
+        "14: tests[0].assert[1].type: 'javascript' is not supported: the assertion is left out",
         "15: tests[0].assert[2].type: 'llm-rubric' names no model here: write `provider: openai:…` beside it; the "
         "assertion is left out",
-        "16: tests[0].assert[3].type: 'similar' is not understood: the assertion is left out",
-        "17: tests[1].assert[0].type: 'python' is not understood: the assertion is left out",
+        "16: tests[0].assert[3].type: 'similar' is not supported: the assertion is left out",
+        "17: tests[1].assert[0].type: 'python' is not supported: the assertion is left out",
         "17: tests[1]: none of its assertions is left: the test is left out",
     ]
     assert [spec.name for spec in plan.subjects] == ["echo"]
     assert [case.prompt for case in plan.cases] == ["Say hi"]
     done = bakeoff("eval", "--no-open")
     assert done.returncode == 0
-    assert "warning: promptfooconfig.yaml:14: tests[0].assert[1].type: 'javascript' is not understood" in done.stderr
+    assert "warning: promptfooconfig.yaml:14: tests[0].assert[1].type: 'javascript' is not supported" in done.stderr
 
 
 def specs_of(text: str) -> list[tuple[str, object]]:
@@ -217,8 +217,8 @@ scenarios:
 """
     )
     assert [line.removeprefix("promptfooconfig.yaml:") for line in warnings] == [
-        "3: defaultTest.options.transform: is not understood, and not used",
-        "5: scenarios[0].config[0].options.prefix: is not understood, and not used",
+        "3: defaultTest.options.transform: is not supported and is ignored",
+        "5: scenarios[0].config[0].options.prefix: is not supported and is ignored",
     ]
     assert plan.cases[0].tags == {"area": "all"}
     assert bakeoff("eval", "--no-open").returncode == 1, "hi is not equal to ho"
@@ -289,7 +289,7 @@ def test_a_wrong_shape_is_an_error_with_its_line(text: str, told: str):
 def test_a_similar_assertion_with_a_threshold_that_is_no_number_is_named_and_left_out(here: Path):
     (here / "tests.csv").write_text("text,__expected,__expected2\na,similar(1.2.3): a,a\n")
     _, warnings = planned(f"{ONE}tests: file://tests.csv\n")
-    assert warnings == ("tests.csv:2: assert[0].type: 'similar' is not understood: the assertion is left out",)
+    assert warnings == ("tests.csv:2: assert[0].type: 'similar' is not supported: the assertion is left out",)
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ class Notes:
         """Report the keys of an object that are not understood."""
         for name in value if isinstance(value, dict) else ():
             if name not in known:
-                self.warn((*key, name), "is not understood, and not used")
+                self.warn((*key, name), "is not supported and is ignored")
 
 
 def suite_of_promptfoo(placed: PlacedYaml) -> PromptSuite:
@@ -149,7 +149,7 @@ class _PromptfooReader:
                 continue
             for found, where, name in self._texts(text, key):
                 if found.lstrip().startswith("[") and '"role"' in found:
-                    self.notes.warn(key, "is a list of chat messages, which is not understood: it is left out")
+                    self.notes.warn(key, "is a list of chat messages, which is not supported: it is left out")
                     continue
                 usual = label or name or (f"prompt {number}" if len(items) > 1 else "prompt")
                 taken.add(unique := free_name(printable(str(usual)) or "prompt", taken))
@@ -202,7 +202,7 @@ class _PromptfooReader:
     def _default_test(self) -> Usual:
         usual = self.config.get("defaultTest")
         if isinstance(usual, str):
-            self.notes.warn(("defaultTest",), "is a file, which is not understood, and not used")
+            self.notes.warn(("defaultTest",), "is a file, which is not supported and is ignored")
             return Usual()
         return self._more_usual(self.notes.object(("defaultTest",), usual), ("defaultTest",), Usual(), self.notes)
 
@@ -227,7 +227,7 @@ class _PromptfooReader:
     def _scenario(self, scenario: Any, key: Key, usual: Usual) -> Iterator[PromptCase]:
         parts: list[Any] = [scenario.get(name) for name in ("config", "tests")] if isinstance(scenario, dict) else []
         if not parts or not all(isinstance(part, list) for part in parts):
-            self.notes.warn(key, "is not understood, and not used: a scenario has lists `config` and `tests`")
+            self.notes.warn(key, "is not supported and is ignored: a scenario has lists `config` and `tests`")
             return
         self.notes.unused(key, scenario, ("config", "tests", "description"))
         config, tests = parts

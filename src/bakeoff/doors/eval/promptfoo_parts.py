@@ -127,7 +127,7 @@ class Assertions:
         except (UsageError, TemplateProblem) as error:
             notes.problem(key, str(error))
             return None
-        notes.warn((*key, "type"), f"{kind!r} is not understood: the assertion is left out")
+        notes.warn((*key, "type"), f"{kind!r} is not supported: the assertion is left out")
         return None
 
     def _judge(
@@ -172,7 +172,7 @@ def _flattened(key: Key, given: Any, notes: "Notes") -> "list[tuple[Key, Any]]":
         return [(key, given)]
     inner = given.get("assert")
     if "threshold" in given or given.get("weight", 1) != 1 or not isinstance(inner, list):
-        notes.warn((*key, "type"), "an 'assert-set' with a threshold or weight is not understood: it is left out")
+        notes.warn((*key, "type"), "an 'assert-set' with a threshold or weight is not supported: it is left out")
         return []
     return [((*key, "assert", at), each) for at, each in enumerate(inner)]
 
