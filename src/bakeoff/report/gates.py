@@ -181,7 +181,7 @@ class Uncompared(NamedTuple):
 
 
 _ALL_COMPARED = Uncompared(0, ())
-DEFAULT_RULE = GateRule()
+_NO_RULE = GateRule()
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,11 +213,14 @@ class GateEvidence:
     value: float | None = None
     best: float | None = None
     comparisons: "Sequence[tuple[Comparison, GateJudgement]]" = ()
-    rule: GateRule = DEFAULT_RULE
+    rule: GateRule = _NO_RULE
     series: "Sequence[SeriesChange]" = ()
     broken: Sequence[str] = ()
     refused: bool = False
     sentence: str = ""
+
+
+NO_EVIDENCE = GateEvidence()
 
 
 def decide_gate(evidence: GateEvidence) -> GateDecision:

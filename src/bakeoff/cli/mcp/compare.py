@@ -59,7 +59,7 @@ def compare(
     from bakeoff.cli.run_plan import show_report
     from bakeoff.doors.mcp.runs import compare_servers, last_two_runs
     from bakeoff.report.compare.tool_versions import describe_versions
-    from bakeoff.report.gates import GateRule
+    from bakeoff.report.gates import GateEvidence, GateRule
     from bakeoff.report.readers import find_source
 
     if baseline is None:
@@ -69,7 +69,8 @@ def compare(
     else:
         first, second = find_source(results, baseline), find_source(results, candidate)
     rule = GateRule("regression", wanted.margin, wanted.undecidable)
-    report = compare_servers(first, second, allowed_in(wanted.allow_undecided), rule)
+    common = GateEvidence(allowed=allowed_in(wanted.allow_undecided), rule=rule)
+    report = compare_servers(first, second, common)
     show_report(report.model_dump_json, describe_versions(report), shown_as)
     return PASSED if exit_zero and report.exit_code == FAILED else report.exit_code
 
