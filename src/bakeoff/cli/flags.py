@@ -5,7 +5,15 @@ from typing import TYPE_CHECKING, Annotated, get_args
 
 from typer import Argument, CallbackParam, Context, Option
 
-from bakeoff._kernel.choices import SHARD_FORM, ExecutorName, LogFormat, ReplayMode, SandboxName, shard_in
+from bakeoff._kernel.choices import (
+    SHARD_FORM,
+    ExecutorName,
+    LogFormat,
+    ReplayMode,
+    SandboxName,
+    UndecidableRule,
+    shard_in,
+)
 from bakeoff._kernel.environment import JOBS_RULE
 from bakeoff.cli.declare import Flags, flag
 from bakeoff.errors import UsageError
@@ -93,6 +101,14 @@ MIN_COVERAGE = flag(
     metavar="SHARE",
 )
 HEADERS = flag(None, "A header for servers at a URL: 'Authorization: Bearer ${TOKEN}'.", "--header", metavar="TEXT")
+
+
+class GateFlags(Flags):
+    """The options of commands that compare with a baseline."""
+
+    margin: float | None = MARGIN
+    undecidable: UndecidableRule = UNDECIDABLE
+    allow_undecided: str = ALLOW_UNDECIDED
 
 
 class LogFlags(Flags):
