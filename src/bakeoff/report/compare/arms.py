@@ -195,8 +195,8 @@ def labelled_judgements(
 
 def refuse_copy(baseline: Path, candidate: Path) -> None:
     """Raise `UsageError` if both have the same content: their gate would pass although nothing was run again."""
-    files = [path / JOURNAL if path.is_dir() else path for path in (baseline, candidate)]
-    if all(file.is_file() for file in files) and filecmp.cmp(*files, shallow=False):
+    old, new = (path / JOURNAL if path.is_dir() else path for path in (baseline, candidate))
+    if old.is_file() and new.is_file() and filecmp.cmp(old, new, shallow=False):
         name = visible(str(candidate), 200)
         raise UsageError(f"{name} is the same run as the baseline, so that nothing was run again: name another run")
 
