@@ -214,7 +214,7 @@ def sleeping_cases() -> Iterator[str]:
     """500 cases of 50 ms. What bare pytest takes for as many tests that do nothing is nobody's fault."""
     ours, idle = [], []
     for _ in range(REPEATS):
-        ours.append(pytest_run(SLEEPING_EVALS, f"--eval-concurrency={AT_ONCE}", passed=SLEEPING, evals=True).seconds)
+        ours.append(pytest_run(SLEEPING_EVALS, f"--eval-jobs={AT_ONCE}", passed=SLEEPING, evals=True).seconds)
         idle.append(pytest_run(TRIVIAL_TESTS.format(count=SLEEPING), passed=SLEEPING).seconds)
     own = statistics.median(idle)
     vitest = vitest_run(SLEEPING_VITEST, SLEEPING)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("docs/how-to/pytest*.md", "docs/how-to/evals.md")
+PAGES = ("docs/how-to/pytest*.md", "docs/how-to/evals.md", "docs/how-to/recordings.md")
 FENCE = re.compile(r"^```(python|console|bash)(?: title=\"[\w.]+\")?\s*$")
 FILE = re.compile(r"^(?:\$ )?cat > (\w+)\.py <<'EOF'$")
 PYRIGHT = {"typeCheckingMode": "strict", "pythonVersion": "3.11", "reportPrivateUsage": "none"}

@@ -1,4 +1,4 @@
-"""Try real agents on one exercise in each sandbox, and print the table of `docs/reference/agents.md`.
+"""Try real agents on one exercise in each sandbox, and print what `docs/reference/agents.md` sums up.
 
 They ask a provider on loopback that plays a script. Each runs without and with `--model`, is recorded, and then runs
 once more with `--replay strict`, without a key. Agents that are not on PATH are left out.

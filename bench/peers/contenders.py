@@ -55,7 +55,7 @@ def contenders() -> list[Contender]:
             OUR_EVALS,
             here,
             lambda work: {"test_echo.py": _filled(scripts.BAKEOFF_EVALS, work), "pytest.ini": "[pytest]\n"},
-            lambda work: [*_PYTEST, "-p", "bakeoff.doors.pytest.plugin", f"--eval-concurrency={work.at_once}"],
+            lambda work: [*_PYTEST, "-p", "bakeoff.doors.pytest.plugin", f"--eval-jobs={work.at_once}"],
             lambda work: f"{work.cases} passed",
             logs=("results",),
             variables={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},

@@ -31,14 +31,10 @@ def _section(context: Any) -> str:
     command = context.command
     usage = " ".join(command.collect_usage_pieces(context))
     parts = [f"## {context.command_path}", command.help or "", f"```text\n{context.command_path} {usage}\n```"]
-    records = [parameter.get_help_record(context) for parameter in command.params if not _is_hidden(parameter)]
-    if rows := [(code(record[0]), record[1]) for record in records if record]:
-        parts.append(table(("argument or option", ""), rows))
+    for title, group in command.grouped(command.params).items():
+        rows = [each.get_help_record(context) for each in group if each.name != "help"]
+        parts += [table((title.lower(), ""), [(code(names), text) for names, text in rows])] if rows else []
     return "\n\n".join(parts)
-
-
-def _is_hidden(parameter: Any) -> bool:
-    return bool(getattr(parameter, "hidden", False)) or parameter.name == "help"
 
 
 def pytest_reference() -> str:

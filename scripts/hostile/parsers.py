@@ -188,6 +188,8 @@ _LOGS = {
     "promptfoo-lines": "promptfoo.jsonl",
     "deepeval": "deepeval.json",
     "pydantic-evals": "pydantic-evals.json",
+    "vitest-evals": "vitest-evals/a.json",
+    "lm-eval": "lm-eval/*/samples*.jsonl",
     "swebench": "acme*.json",
 }
 

@@ -10,11 +10,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from inspect_ai import Task, eval
+from inspect_ai import Epochs, Task, eval
 from inspect_ai.dataset import Sample
 from inspect_ai.log import EvalLog, read_eval_log, write_eval_log
 from inspect_ai.model import ModelOutput, ModelUsage, get_model
-from inspect_ai.scorer import Score, Scorer, Target, accuracy, includes, mean, scorer
+from inspect_ai.scorer import Score, Scorer, Target, accuracy, includes, mean, model_graded_qa, scorer
 from inspect_ai.solver import Generate, Solver, TaskState, generate, solver, use_tools
 from inspect_ai.tool import Tool, tool
 
@@ -92,6 +92,53 @@ def without_paths(log: EvalLog) -> EvalLog:
     return clean
 
 
+def adds(wrong: set[int], name: str) -> Any:
+    """Return a model that adds, except where it is wrong."""
+
+    def answer(messages: list[Any], *_: Any) -> ModelOutput:
+        number = int(messages[-1].text.split()[2])
+        made = ModelOutput.from_content("mock", str(2 * number + (number in wrong)))
+        made.usage = ModelUsage(input_tokens=8, output_tokens=1, total_tokens=9)
+        return made
+
+    return get_model(f"mockllm/{name}", custom_outputs=answer, memoize=False)
+
+
+def grades(*_: Any) -> ModelOutput:
+    """Return the answer of a judge."""
+    made = ModelOutput.from_content("mock", "It is right.\nGRADE: C")
+    made.usage = ModelUsage(input_tokens=100, output_tokens=5, total_tokens=105)
+    return made
+
+
+def write(task: Task, model: Any, path: Path, **more: Any) -> None:
+    """Evaluate a task, and keep its log."""
+    with tempfile.TemporaryDirectory() as logs:
+        [log] = eval(task, model=model, log_dir=logs, display="none", log_format="eval", max_samples=1, **more)
+        write_eval_log(without_paths(read_eval_log(log.location)), str(path))
+    print(path.name, [(score.name, score.reducer, score.metrics) for score in log.results.scores])
+
+
+def pairs(target: Path) -> None:
+    """Write two logs of 16 cases to compare, and one whose epochs are reduced and which a model graded."""
+    sums = [
+        Sample(id=number, input=f"What is {number} + {number}?", target=str(2 * number)) for number in range(10, 26)
+    ]
+    for name, wrong in (("a", set(range(13, 24))), ("b", {13, 25})):
+        write(
+            Task(sums, name="sums", solver=generate(), scorer=includes()),
+            adds(wrong, "adder"),
+            target / "pair" / f"{name}.eval",
+        )
+    asked = Task(
+        SAMPLES[:4], name="reduced", solver=[use_tools(add()), generate()], scorer=[includes(), model_graded_qa()]
+    )
+    grader = get_model("mockllm/grader", custom_outputs=grades, memoize=False)
+    model = get_model("mockllm/model", custom_outputs=Answers(), memoize=False)
+    epochs = Epochs(3, ["mean", "max", "pass_at_2"])
+    write(asked, model, target / "reduced.eval", epochs=epochs, model_roles={"grader": grader})
+
+
 def main(target: Path) -> None:
     """Write one log in each format: one with several scorers, and two of one scorer to compare."""
     wanted = {
@@ -113,3 +160,4 @@ def main(target: Path) -> None:
 
 if __name__ == "__main__":
     main(Path(sys.argv[1]))
+    pairs(Path(sys.argv[1]))

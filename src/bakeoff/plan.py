@@ -270,6 +270,9 @@ class SubjectSpec(FrozenModel):
     options: CleanObject = {}
     revision: str = ""
     base: Name | None = Field(default=None, description="the subject that differs from it in the treatment only")
+    transform: tuple[CleanText | dict[CleanText, CleanText], ...] = Field(
+        default=(), description="changes each answer before scorers do: JMESPath, Jinja, or code by language"
+    )
     treatment: str = Field(default="", description="the name of the treatment; its content is in the options")
 
     @cached_property

@@ -22,9 +22,11 @@ ROOT: Any = typer.main.get_command(app)
 DIFFERENT = {
     "--agent": "`agents image build` installs agents, `agents run` runs them",
     "--baseline": "`merge` compares with a file of pytest, `history` with a run",
-    "--case": "a case of `mcp evaluate` also has a number and tags",
+    "--case": "cases are prompts, suites or exercises; those of `mcp evaluate` also have a number and tags",
     "--dry-run": "`agents image build` builds an image: it has no plan",
+    "--exercise": "`audit` takes names, `agents run` also numbers",
     "--fail-on": "findings and changes have different levels",
+    "--fail-under": "`merge` of pytest files has one mean of all evals",
     "--format": "`export` writes one, `import` reads one",
     "--gate": "`compare` has verdicts too, `merge` decides as pytest does, `history` has one rule",
     "--github": "`compare` has no trials to annotate: it writes the decision of the gate",
@@ -40,6 +42,7 @@ DIFFERENT = {
     "--scorer": "`rescore` takes any scorer, `label` and `judge audit` one of the run's judges",
     "--seed": "`run` seeds models, `audit` the choice of faults",
     "--subject": "`export` selects, `selfcheck` runs",
+    "--suite": "`audit` also takes exercises",
     "--suites": "`suite new` writes into the folder, which need not have suites yet",
     "--threshold": "logs of other tools have scores and no verdicts",
     "--watch": "different files are watched",
@@ -118,6 +121,19 @@ def test_the_example_of_a_command_is_one_that_it_understands() -> None:
             rest = [*context._protected_args, *context.args]
             name, command, rest = context.command.resolve_command(context, rest)
             context = command.make_context(name, rest, parent=context)
+
+
+def test_a_long_help_shows_the_options_of_first_use_on_one_screen() -> None:
+    listed = help_of("bakeoff", 80)
+    titles = [listed.index(f"\n{title}:\n") for title in ("Run", "Look at results", "Compare and decide")]
+    assert titles == sorted(titles)
+    for path in ("eval", "run", "agents run", "mcp evaluate", "compare"):
+        first, _, others = help_of(f"bakeoff {path}", 80).partition("\nAdvanced:\n")
+        assert others
+        assert len(first.splitlines()) <= 50, path
+        assert 10 <= len(re.findall(r"^  -", first, re.MULTILINE)) <= 15, path
+    for path in ("run", "agents run", "agents verify", "audit", "verify"):
+        assert "--case" in help_of(f"bakeoff {path}", 80), path
 
 
 def test_help_begins_with_a_verb_and_ends_with_a_full_stop() -> None:

@@ -84,8 +84,14 @@ def test_what_is_here_is_evaluated_instead_of_written_again(choose: Choose, tmp_
     (tmp_path / "mcp-testing-framework.yaml").write_text("")
     terminal = choose()
     terminal.answer("Do models understand", DOWN, DOWN, DOWN, ENTER)
-    terminal.sees("CHOSEN ['mcp', 'evaluate']")
-    assert terminal.ends() == 0
+    terminal.answer("? Start? Models may cost money", ENTER)
+    terminal.sees("cancelled; nothing was run\nCHOSEN None")
+    assert terminal.ends() == 130
+    again = choose()
+    again.answer("Do models understand", DOWN, DOWN, DOWN, ENTER)
+    again.answer("? Start? Models may cost money", "y", ENTER)
+    again.sees("CHOSEN ['mcp', 'evaluate']")
+    assert again.ends() == 0
 
 
 def test_recent_runs_stand_above_the_question_and_a_broken_one_is_said_to_be(choose: Choose, tmp_path: Path) -> None:

@@ -58,6 +58,16 @@ ALL = [
         "pydantic-evals.json", "pydantic-evals", "pydantic-evals", passed=4, failed=2, infra=2, scorer="EqualsExpected"
     ),
     Logged("deepeval.json", "deepeval", "DeepEval", passed=2, failed=1, infra=0, grader=1, scorer="Overlap"),
+    Logged("vitest-evals/a.json", "vitest-evals", "vitest-evals", passed=2, failed=4, infra=1, grader=1, tokens=84),
+    Logged(
+        "lm-eval/fake-small/samples_sums_2026-11-19T20-59-25.790664.jsonl",
+        "lm-eval",
+        "lm-evaluation-harness 0.4.13",
+        passed=6,
+        failed=6,
+        infra=0,
+        scorer="exact_match,strict-match",
+    ),
     Logged("acme__coder-1.sample-run.json", "swebench", "SWE-bench", passed=2, failed=2, infra=3),
     Logged("swebench-folder/acme__coder-1", "swebench", "SWE-bench", passed=2, failed=2, infra=2),
     Logged("harbor-job", "harbor", "Harbor", passed=3, failed=2, infra=2, grader=1, tokens=7 * 280),

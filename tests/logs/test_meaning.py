@@ -7,7 +7,7 @@ import pytest
 
 from bakeoff.logs.reader import Choices, ForeignLogReader, import_log
 from bakeoff.plan import Plan
-from bakeoff.record import TESTS, Reasoning, Record, Text, ToolCall
+from bakeoff.record import TESTS, Reasoning, Record, Text, ToolCall, Usage
 from bakeoff.report.exports.inspect_log import write_inspect_log
 from bakeoff.report.readers import Source
 from bakeoff.report.run_records import RunRecords
@@ -54,7 +54,9 @@ def test_an_inspect_sample_is_a_case_and_an_epoch_a_round() -> None:
     assert "connection reset" in broken.detail
 
 
-@pytest.mark.parametrize("name", ["inspect.eval", "inspect.json", "several-scorers.eval"])
+@pytest.mark.parametrize(
+    "name", ["inspect.eval", "inspect.json", "several-scorers.eval", "reduced.eval", "pair/a.eval", "pair/b.eval"]
+)
 @pytest.mark.journey  # it imports Inspect
 def test_the_accuracy_of_inspect_is_our_score(name: str) -> None:
     read_eval_log = pytest.importorskip("inspect_ai.log", reason="pip install 'bakeoff[bench]'").read_eval_log
@@ -62,6 +64,7 @@ def test_the_accuracy_of_inspect_is_our_score(name: str) -> None:
     assert results is not None
     for score in results.scores:
         scorer = score.name if score.scorer == score.name else f"{score.scorer}/{score.name}"
+        scorer += f" ({score.reducer})" if score.reducer not in (None, "mean") else ""
         [metric] = [each.value for key, each in score.metrics.items() if key in ("accuracy", "mean")]
         assert subject_of(opened(name, scorers=(scorer,))).score == pytest.approx(metric), scorer
 
@@ -250,3 +253,53 @@ def test_a_time_that_a_log_does_not_name_is_unknown_and_not_zero() -> None:
     assert subject_of(source).seconds is None
     assert not any(record.timed for record in source.records() if record.verdict.counts)
     assert subject_of(opened("harbor-job")).seconds == pytest.approx(75.0)
+
+
+def test_scores_that_inspect_reduces_to_one_for_all_epochs_are_scorers_with_one_round_each() -> None:
+    log = ForeignLogReader().open(LOGS / "reduced.eval")
+    assert log.scorers[:4] == ("includes", "model_graded_qa", "includes (max)", "includes (pass_at_2)")
+    plain, most = (opened("reduced.eval", scorers=(name,)) for name in ("includes", "includes (max)"))
+    assert (plain.plan.rounds, most.plan.rounds) == (3, 1)
+    sums = [sum((record.spent for record in each.records()), start=Usage()) for each in (plain, most)]
+    assert sums[0].tokens == sums[1].tokens == 525 + 1260, "the answers and the judge of all epochs, as Inspect has it"
+    judged = next(opened("reduced.eval", scorers=("model_graded_qa",)).records())
+    assert judged.scores[0].metadata["judge"] == "mockllm/grader"
+    assert judged.judging.tokens == 105
+
+
+def test_vitest_counts_are_ours_and_exceptions_are_not_failures() -> None:
+    for side, better in (("a", 0), ("b", 2)):
+        told = json.loads((LOGS / "vitest-evals" / f"{side}.json").read_text())
+        source = opened(f"vitest-evals/{side}.json")
+        subject, records = subject_of(source), by_case(source)
+        assert subject.passed == told["numPassedTests"] == 2 + better
+        assert subject.scored - subject.passed + sum(subject.lost.values()) == told["numFailedTests"]
+        lost = {case.rpartition("> ")[2]: each for (case, _), each in records.items() if not each.verdict.counts}
+        assert {name: each.verdict for name, each in lost.items()} == {
+            "capitals knows Nowhere": "infra",
+            "other ways to fail has a broken judge": "grader",
+        }
+        assert lost["capitals knows Nowhere"].failure is not None
+        assert lost["capitals knows Nowhere"].failure.message == "503 Service Unavailable"
+        tests = [test["meta"].get("eval", {}) for test in told["testResults"][0]["assertionResults"] if test["meta"]]
+        for scorer in ("Right", "Short"):
+            values = [each["score"] for test in tests for each in test.get("scores", ()) if each["name"] == scorer]
+            ours = opened(f"vitest-evals/{side}.json", scorers=(scorer,))
+            assert subject_of(ours).score == pytest.approx(sum(values) / len(values))
+        assert source.plan.subjects[0].options["model"] == f"atlas-{1 + better // 2}"
+
+
+def test_each_metric_of_lm_eval_and_each_of_its_filters_is_a_scorer() -> None:
+    for model in ("fake-small", "fake-large"):
+        folder = LOGS / "lm-eval" / model
+        [file] = folder.glob("results_*.json")
+        told = json.loads(file.read_text())["results"]["sums"]
+        [samples] = folder.glob("samples_*.jsonl")
+        for scorer in ("exact_match,strict-match", "exact_match,flexible-extract"):
+            source = opened(str(samples.relative_to(LOGS)), scorers=(scorer,))
+            assert subject_of(source).score == pytest.approx(told[scorer])
+            assert (source.plan.subjects[0].name, len(source.plan.cases)) == (model, told["sample_len"])
+        record = by_case(source)["3", 0]
+        assert record.transcript is not None
+        assert (record.transcript.output, record.spent.cost) == ("8", None)
+        assert "What is 4 + 4?" in str(record.transcript.metadata["prompt"])

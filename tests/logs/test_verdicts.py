@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from bakeoff.logs.reader import detect
+
 from ..warm_bakeoff import Bakeoff
 from .fixtures import LOGS
 from .test_hostile_logs import archive
@@ -201,3 +203,42 @@ def test_tests_of_promptfoo_with_equal_variables_and_other_assertions_are_differ
     log.write_text("\n".join(json.dumps({**row, "testIdx": n, "testCase": test}) for n, test in enumerate(tests)))
     imported = bakeoff("import", str(log))
     assert "2 cases × 1 subject × 2 rounds" in imported.stderr, "the first one was repeated"
+
+
+def test_two_logs_of_one_subject_stay_two_on_the_leaderboard(bakeoff: Bakeoff, tmp_path: Path) -> None:
+    logs = [str(LOGS / "pair" / name) for name in ("a.eval", "b.eval")]
+    board = json.loads(bakeoff("leaderboard", *logs, "--json").stdout)
+    scores = {entry["summary"]["subject"]: entry["summary"]["score"] for entry in board["entries"]}
+    assert scores == {"mockllm/adder in a.eval": 0.3125, "mockllm/adder in b.eval": 0.875}
+    assert bakeoff("import", *logs).returncode == 0
+    assert bakeoff("leaderboard").stdout.count("mockllm/adder in ") >= 2
+    (tmp_path / "other").mkdir()
+    same = tmp_path / "other" / "a.eval"
+    same.write_bytes(Path(logs[1]).read_bytes())
+    assert f"mockllm/adder in {same}" in bakeoff("leaderboard", logs[0], str(same), "--json").stdout
+
+
+def test_a_folder_of_logs_is_all_of_its_logs(bakeoff: Bakeoff, tmp_path: Path) -> None:
+    small, large = (str(LOGS / "lm-eval" / name) for name in ("fake-small", "fake-large"))
+    pairs = compared(bakeoff, small, large)["pairs"]
+    found = {pair["part"]: (pair["comparison"]["baseline"], pair["comparison"]["candidate"]) for pair in pairs}
+    assert found == {
+        "exact_match,strict-match": (pytest.approx(6 / 12), pytest.approx(10 / 12)),
+        "exact_match,flexible-extract": (pytest.approx(7 / 12), pytest.approx(11 / 12)),
+    }
+    assert json.loads(bakeoff("import", str(LOGS / "pair"), "--json").stdout)["runs"][1:], "one of each log"
+    refused = bakeoff("report", str(LOGS / "pair"), "--no-open")
+    assert f"{LOGS / 'pair'} holds 2 logs: name one, such as a.eval" in refused.stderr
+
+
+def test_logs_whose_first_case_is_long_are_recognised(tmp_path: Path) -> None:
+    long = "long " * 40_000
+    for name in ("promptfoo.jsonl", "deepeval.json", "pydantic-evals.json", "lm-eval/fake-small"):
+        file = next(LOGS.glob(f"{name}/samples*")) if (LOGS / name).is_dir() else LOGS / name
+        expected = detect(file)
+        text = file.read_text()
+        for word in ("Paris", "Answer: ", "What is 1 + 1?"):
+            text = text.replace(word, f"{word} {long}", 1)
+        (log := tmp_path / "log").write_text(text)
+        assert len(text) > 1 << 17
+        assert detect(log) == expected is not None

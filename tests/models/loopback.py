@@ -126,6 +126,10 @@ class Loopback:
         with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
             while True:
                 request = await self._read(reader)
+                if request.headers.get("user-agent") == "bakeoff":  # the look before a run; no test counts it
+                    await self._act(Act(), request, writer)
+                    continue
+                self.received.append(request)
                 act = self._queue.popleft() if self._queue else self.plan(request)
                 self._in_flight += 1
                 self.most_in_flight = max(self.most_in_flight, self._in_flight)
@@ -141,9 +145,7 @@ class Loopback:
         headers = {k.lower(): v.strip() for k, _, v in (line.partition(":") for line in head[1:] if line)}
         raw = await reader.readexactly(int(headers.get("content-length", 0)))
         body = json.loads(raw) if headers.get("content-type") == "application/json" else raw or None
-        request = Received(method, target, headers, body, len(self.received))
-        self.received.append(request)
-        return request
+        return Received(method, target, headers, body, len(self.received))
 
     async def _act(self, act: Act, request: Received, writer: asyncio.StreamWriter) -> None:
         if act.hold is not None:

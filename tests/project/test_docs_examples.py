@@ -9,6 +9,7 @@
 - A comment `<!-- varies -->` on the line above a block says that its output depends on the machine, such as on what the
   embedded model answers. It is not compared. `python -m scripts.docs_outputs PAGE` writes the outputs of a page anew.
 - A comment `<!-- exit: 1 -->` on the line above a block is the exit code of its last command; otherwise all are 0.
+- A comment `<!-- files: FOLDER -->` on the line above a block copies a folder of the repository to its folder first.
 - `make` is not run from here: its targets must exist, and no output may be promised.
 - A comment `<!-- not run -->` on the line above a block keeps it from being run; it is highlighted all the same.
 - What is in no language is marked `text`.
@@ -39,6 +40,7 @@ FENCE = re.compile(r"^(?P<indent>\s*)(?P<ticks>`{3,}|~{3,})\s*(?P<info>[^`]*)$")
 ONE_FOLDER = "<!-- one folder -->"
 VARIES = "<!-- varies -->"
 NOT_RUN = "<!-- not run -->"
+FILES = re.compile(r"<!--\s*files:\s*(\S+)\s*-->")
 EXIT = re.compile(r"<!--\s*exit:\s*(\d+)\s*-->")
 
 
@@ -49,6 +51,7 @@ class Block:
     text: str
     exit_code: int
     varies: bool = False
+    files: str | None = None
 
 
 def blocks_of(markdown: str, name: str) -> list[Block]:
@@ -73,7 +76,9 @@ def blocks_of(markdown: str, name: str) -> list[Block]:
         language = "text" if NOT_RUN in above else language
         exit_code = EXIT.search(above)
         code = int(exit_code[1]) if exit_code else 0
-        blocks.append(Block(f"{name}:{first}", language, "\n".join(body), code, VARIES in above))
+        files = FILES.search(above)
+        text, copied = "\n".join(body), files[1] if files else None
+        blocks.append(Block(f"{name}:{first}", language, text, code, VARIES in above, copied))
     return blocks
 
 
@@ -275,6 +280,8 @@ def ring_of(example: tuple[Block, ...]) -> pytest.MarkDecorator:
 @pytest.mark.parametrize("example", [pytest.param(each, id=each[0].place, marks=ring_of(each)) for each in EXAMPLES])
 def test_the_example_does_what_the_page_says(example: tuple[Block, ...], runner: Runner) -> None:
     for block in example:
+        if block.files:
+            shutil.copytree(ROOT / block.files, runner.folder, dirs_exist_ok=True)
         CHECKS[block.language](block, runner)
 
 

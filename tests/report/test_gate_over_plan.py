@@ -196,7 +196,7 @@ def test_a_lost_shard_leaves_every_gate_undecided(
     cases = suite([1.0] * 4)
     saved(tmp_path / "a.json", cases[:2], shards=ShardsHere(of=2, numbers=(1,)))
     saved(tmp_path / "b.json", cases[2:], shards=ShardsHere(of=2, numbers=(2,)))
-    for options in ((), ("--min-pass-rate", "1"), ("--shards", "2", "--min-score", "0.5")):
+    for options in ((), ("--min-pass-rate", "1"), ("--shards", "2", "--fail-under", "0.5")):
         files = [f"{name}.json" for name in given]
         found = bakeoff("merge", *files, "-o", "all.json", *options)
         assert found.returncode == 3, found.stderr

@@ -25,9 +25,9 @@ from ..warm_bakeoff import Bakeoff
 from .runs import plan_of, record_of, source, write_run
 from .suites.evals import file_bytes, suite
 
-FAILED = GateResult(option="--eval-min-score", met=False, sentence="mean score 0.5")
+FAILED = GateResult(option="--eval-fail-under", met=False, sentence="mean score 0.5")
 GREEN = "#2a7d2e"
-PASSED = GateResult(option="--eval-min-score", met=True, sentence="mean score 1.0")
+PASSED = GateResult(option="--eval-fail-under", met=True, sentence="mean score 1.0")
 
 
 def header_of(log: Path) -> Any:
@@ -45,7 +45,7 @@ def eval_file(folder: Path, **more: Any) -> Source:
     [
         ({}, "passed", "scored 100.0 %"),
         ({"complete": False}, "incomplete", "Incomplete: the run was stopped before its end"),
-        ({"gates": [FAILED]}, "failed", "The gate did not pass: --eval-min-score FAILED: mean score 0.5."),
+        ({"gates": [FAILED]}, "failed", "The gate did not pass: --eval-fail-under FAILED: mean score 0.5."),
         ({"shards": ShardsHere(of=2, numbers=(1,))}, "incomplete", "Incomplete: shard 2 of 2 missing."),
         ({"complete": False, "gates": [PASSED]}, "undecided", "The gates passed, but the run was stopped before its"),
     ],
@@ -105,7 +105,7 @@ def test_a_badge_is_red_if_the_gate_failed_and_the_step_summary_begins_with_it(
     assert "100.0 % (47–100), incomplete, gate failed" in (tmp_path / "file.svg").read_text()
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
     export_run(failed, "github", "-")
-    assert (tmp_path / "summary.md").read_text().startswith("Gate failed: The gate did not pass: --eval-min-score")
+    assert (tmp_path / "summary.md").read_text().startswith("Gate failed: The gate did not pass: --eval-fail-under")
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_a_badge_is_red_if_the_gate_failed_and_the_step_summary_begins_with_it(
     [
         ({}, None),
         ({"complete": False}, "Gate undecided: the run was stopped before its end, or not all of it could be"),
-        ({"gates": [FAILED]}, "Gate failed: The gate did not pass: --eval-min-score FAILED: mean score 0.5."),
+        ({"gates": [FAILED]}, "Gate failed: The gate did not pass: --eval-fail-under FAILED: mean score 0.5."),
         ({"shards": ShardsHere(of=2, numbers=(1,))}, "Gate undecided: shard 2 of 2 missing"),
     ],
 )
@@ -141,7 +141,7 @@ def test_several_gates_that_did_not_pass_are_all_named_the_worst_first() -> None
     passed = GateResult(option="--eval-min-pass-rate", met=True, sentence="4 of 4")
     undecided = GateResult(option="--eval-baseline", met=None, sentence="no suite is in both runs")
     said = gates_sentence([passed, FAILED, undecided])
-    worst = "2 of 3 gates did not pass: --eval-min-score FAILED: mean score 0.5"
+    worst = "2 of 3 gates did not pass: --eval-fail-under FAILED: mean score 0.5"
     assert said == f"{worst}; also --eval-baseline UNDECIDED."
     assert (
         gates_sentence([passed], ShardsHere(of=3, numbers=(2,)))

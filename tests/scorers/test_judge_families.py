@@ -15,6 +15,7 @@ from bakeoff.scorers import (
     AnswerRelevance,
     ContextPrecision,
     ContextRecall,
+    ContextRelevance,
     ConversationCompleteness,
     Criterion,
     Faithfulness,
@@ -148,8 +149,18 @@ async def test_recall_needs_a_reference() -> None:
     said = {"statements": [{"statement": "a", "supported": False}]}
     score, asked = await scored(ContextRecall(**BY), RAG, said)
     assert (score.value, names_shown(asked)[-1]) == (0.0, "reference")
+    _, asked = await scored(
+        ContextRecall(expected="It has 3.", **BY), ScoreInput.of("x", input="?", context=["c"]), said
+    )
+    assert names_shown(asked)[-1] == "reference"
     nothing = await ContextRecall(**BY)(ScoreInput.of("x", input="?", context=["c"]))
     assert (nothing.value, nothing.reason) == (None, "the case has no expected output")
+
+
+async def test_context_relevance_is_the_share_of_sentences_that_the_answer_needs() -> None:
+    said = {"sentences": [{"sentence": "a", "needed": True}, {"sentence": "b", "needed": False}]}
+    score, asked = await scored(ContextRelevance(**BY), RAG, said)
+    assert (score.value, names_shown(asked)) == (0.5, ["passage 1", "passage 2", "question"])
 
 
 async def test_precision_asks_for_each_passage() -> None:

@@ -42,6 +42,8 @@ LogFormat: TypeAlias = Literal[
     "promptfoo-lines",
     "deepeval",
     "pydantic-evals",
+    "vitest-evals",
+    "lm-eval",
     "swebench",
 ]
 """The formats of `bakeoff import`."""

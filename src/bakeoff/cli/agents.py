@@ -57,7 +57,9 @@ class ExerciseFlags(Flags):
     exercises: Path | None = flag(
         None, "The checkout of a track, or one exercise. Default: the bundled exercises.", metavar="DIR"
     )
-    wanted: list[str] | None = flag(None, "Names of exercises, separated by commas, a number, or all.", "--exercise")
+    wanted: list[str] | None = flag(
+        None, "Names of exercises, separated by commas, a number, or all.", "--exercise", "--case"
+    )
     test_timeout: float = flag(
         60.0, "The time limit of one run of an exercise's tests.", min=1, max=604_800, metavar="SECONDS"
     )

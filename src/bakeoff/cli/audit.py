@@ -36,7 +36,7 @@ _ALL = ("all",)  # otherwise, a published track selects some of its cases
 class AuditFlags(Flags):
     """Options that set how thorough the audit is, named as in `AuditSettings`."""
 
-    only: list[str] | None = flag(None, "Audit only this suite or exercise.", "--case")
+    only: list[str] | None = flag(None, "Audit only this suite or exercise.", "--case", "--suite", "--exercise")
     rounds: int = flag(44, "How often to run the tests on the reference: it must never fail.", min=1)
     mutants: int = flag(20, "How many faults to try in each reference.", min=0)
     cheats: int = flag(10, "How many cheats to try on each case.", min=0)

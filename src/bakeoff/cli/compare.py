@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument
 
-from bakeoff._kernel.choices import ComparisonGate, UndecidableRule
+from bakeoff._kernel.choices import ComparisonGate
 from bakeoff.cli.console import err, say
 from bakeoff.cli.declare import FAILED, INTERRUPTED, PASSED, Flags, command, flag, group_of
 from bakeoff.cli.flags import (
     ALLOW_UNDECIDED,
-    MARGIN,
     ROUNDS,
-    UNDECIDABLE,
     ExitZero,
+    GateFlags,
     Jobs,
     LogFlags,
     MaxCost,
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
 app = group_of()
 
 
-class CompareFlags(Flags):
+class CompareFlags(GateFlags):
     """The options of `bakeoff compare`."""
 
     candidate: Annotated[
@@ -50,9 +49,6 @@ class CompareFlags(Flags):
         "Decide by this rule: `no-new-failures` fails if a case that passed in every round fails in every round now. "
         "With --margin, `regression` allows a gain of any size.",
     )
-    margin: float | None = MARGIN
-    undecidable: UndecidableRule = UNDECIDABLE
-    allow_undecided: str = ALLOW_UNDECIDED
     anyway: bool = flag(False, "Compare although scorers or thresholds differ.")
     github: bool = flag(False, "Also write the decision of the gate as an output of a GitHub step.")
     details: int = flag(5, "How many changed cases to show in full.", min=0)

@@ -7,7 +7,7 @@ so this module imports nothing heavy.
 
 import inspect
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from functools import wraps
 from importlib import import_module
@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar, TypeVar, get_args
 
 import typer
 from typer import Option
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from bakeoff._kernel.environment import hide_our_memory
 from bakeoff.options import RunOptions
@@ -24,6 +24,17 @@ PASSED, FAILED, UNDECIDED, INTERRUPTED = 0, 1, 3, 130
 """The exit codes of commands that run something; errors of usage and configuration exit with 2."""
 
 _Function = TypeVar("_Function", bound=Callable[..., int | None])
+
+FIRST_OPTIONS = {
+    "Choose": "--agent --model --subject --prompt --suite --suites --exercise --exercises --case --mcp --with --rounds "
+    "--subject-a --subject-b",
+    "Run": "--check --dry-run --watch --jobs --max-cost",
+    "Decide": "--fail-under --gate --until-decided --margin --undecidable",
+    "Results": "--json --junit --html",
+    "Logs of other tools": "--scorer --scale --threshold --format",
+}
+"""The options that people use first, by the title above them in a long help; the others follow under `Advanced`."""
+_LONG_HELP = 18  # options; a shorter help is one list
 
 
 @dataclass(slots=True)
@@ -113,12 +124,48 @@ def command(group: typer.Typer, name: str) -> Callable[[_Function], _Function]:
             __annotations__={parameter.name: parameter.annotation for parameter in expanded},
         )
         text, example = split_help(inspect.getdoc(function) or "")
-        group.command(name, help=text, short_help=first_sentence(text), epilog=example)(call)
+        short = first_sentence(text)
+        group.command(name, cls=GroupedCommand, help=text, short_help=short, epilog=example)(call)
         # Code that calls the function itself gets the same defaults as the command line.
         function.__kwdefaults__ = {parameter: _default(declared) for parameter, declared in defaults.items()}
         return function
 
     return add
+
+
+class GroupedCommand(TyperCommand):
+    """A command whose help, if it is long, shows the options in groups: those of `FIRST_OPTIONS`, then the others."""
+
+    def grouped(self, parameters: Iterable[Any]) -> dict[str, list[Any]]:
+        """Return the parameters by the title above them, in the order of the help."""
+        shown = [each for each in parameters if not getattr(each, "hidden", False)]
+        found = {"Arguments": [each for each in shown if each.param_type_name == "argument"]}
+        options = {each.opts[0]: each for each in shown if each.param_type_name == "option"}
+        is_long = len(options) > _LONG_HELP
+        for title, names in FIRST_OPTIONS.items() if is_long else ():
+            found[title] = [options.pop(name) for name in names.split() if name in options]
+        found["Advanced" if is_long else "Options"] = list(options.values())
+        return {title: group for title, group in found.items() if group}
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        for title, group in self.grouped(self.get_params(ctx)).items():
+            with formatter.section(title):
+                formatter.write_dl([each.get_help_record(ctx) for each in group])
+
+
+class GroupedCommands(TyperGroup):
+    """A group that lists its commands under the titles that they were added with."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        titles: dict[str, list[tuple[str, str]]] = {}
+        names = self.list_commands(ctx)
+        for name in names:
+            child = self.commands[name]
+            row = name.ljust(max(map(len, names))), child.get_short_help_str(1000)
+            titles.setdefault(getattr(child, "rich_help_panel", None) or "Commands", []).append(row)
+        for title, rows in titles.items():
+            with formatter.section(title):
+                formatter.write_dl(rows)
 
 
 class LazyCommand(TyperCommand):
@@ -140,14 +187,19 @@ class LazyCommand(TyperCommand):
         return self.load().make_context(*args, **settings)
 
 
-def add_lazily(group: typer.Typer, package: str, commands: Iterable[tuple[str, str, str]]) -> None:
+def add_lazily(
+    group: typer.Typer, package: str, commands: Iterable[tuple[str, str, str]], titles: Mapping[str, str] | None = None
+) -> None:
     """Add commands and groups that are imported when they are used.
 
-    Each tuple has a name, a line of help, and a module of the package (see `LazyCommand.home`).
+    Each tuple has a name, a line of help, and a module of the package (see `LazyCommand.home`). `titles` has the
+    title above a command and those after it.
     """
+    title = "Commands"
     for name, text, module in commands:
+        title = (titles or {}).get(name, title)
         command_class = type("LazyCommand", (LazyCommand,), {"home": f"{package}.{module}"})
-        group.command(name, short_help=text, cls=command_class)(lambda: None)
+        group.command(name, short_help=text, cls=command_class, rich_help_panel=title)(lambda: None)
 
 
 def subcommands(command: Any) -> dict[str, Any]:
@@ -167,7 +219,7 @@ def group_of(text: str = "", example: str = "", **settings: Any) -> typer.Typer:
         settings["epilog"] = split_help(f"\n\nExample: {example}")[1]
     settings["context_settings"] = {"help_option_names": ["--help", "-h"], **settings.get("context_settings", {})}
     # The rich-formatted help takes three times as long to appear.
-    return typer.Typer(rich_markup_mode=None, **{"no_args_is_help": True, **settings})
+    return typer.Typer(rich_markup_mode=None, **{"no_args_is_help": True, "cls": GroupedCommands, **settings})
 
 
 def split_help(text: str) -> tuple[str, str | None]:

@@ -32,6 +32,7 @@ class EvalFlags(Flags):
     subjects: list[str] | None = flag(None, "Only this subject.", "--subject")
     cases: list[str] | None = flag(None, "Only cases with this name or tag.", "--case")
     rounds: int | None = flag(None, "Overrides `rounds`.", min=1)
+    judge: str | None = flag(None, "The model of scorers that ask a model. Overrides `judge`.", metavar="MODEL")
 
 
 @command(app, "eval")
@@ -67,8 +68,14 @@ def run_eval(
         from bakeoff.cli.watch import EvalWatch, WatchOutputs
 
         return EvalWatch(request, flags, WatchOutputs(selection, ending, not no_open)).run()
-    suite = read_suite(request.path)
-    warn(suite.warnings)
+    suite = read_suite(request.path, request.judge)
+    if check and suite.mapping:
+        from bakeoff.doors.eval.results import mapping_sections
+        from bakeoff.report.render.terminal import print_blocks
+
+        print_blocks(out(), mapping_sections(suite))
+    else:
+        warn(suite.warnings)
     plan = selection.applied(build_plan(suite, request))
     checked = check_plan(plan, run_options(flags, plan))
     if check:

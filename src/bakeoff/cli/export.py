@@ -52,8 +52,8 @@ def run_import(
 ) -> None:
     """Import another tool's log as a run.
 
-    Inspect, Harbor, promptfoo, DeepEval, pydantic-evals and SWE-bench are known. Every command for runs then works on
-    it. `compare`, `leaderboard`, `report` and `export` also take a log as it is.
+    Inspect, Harbor, promptfoo, DeepEval, pydantic-evals, vitest-evals, lm-evaluation-harness and SWE-bench are known.
+    Every command for runs then works on it. `compare`, `leaderboard`, `report` and `export` also take a log as it is.
 
     Example: bakeoff import logs/task.eval
     """
@@ -64,7 +64,7 @@ def run_import(
     if is_store_address(str(results)):
         raise UsageError(f"--results {results}: logs are imported into a folder on this machine: name one")
     reader, made = ForeignLogReader(wanted.choices()), []
-    for path, each in ((log, each) for log in logs for each in reader.apart(log)):
+    for path, each in (found for log in logs for found in reader.apart(log)):
         made.append(imported := import_log(path, results, each.choices))
         if not as_json:
             say(f"imported {visible(str(path), 300)}: {_describe_import(imported)}")

@@ -5,7 +5,15 @@ from typing import TYPE_CHECKING, Annotated, get_args
 
 from typer import Argument, CallbackParam, Context, Option
 
-from bakeoff._kernel.choices import SHARD_FORM, ExecutorName, LogFormat, ReplayMode, SandboxName, shard_in
+from bakeoff._kernel.choices import (
+    SHARD_FORM,
+    ExecutorName,
+    LogFormat,
+    ReplayMode,
+    SandboxName,
+    UndecidableRule,
+    shard_in,
+)
 from bakeoff._kernel.environment import JOBS_RULE
 from bakeoff.cli.declare import Flags, flag
 from bakeoff.errors import UsageError
@@ -95,6 +103,14 @@ MIN_COVERAGE = flag(
 HEADERS = flag(None, "A header for servers at a URL: 'Authorization: Bearer ${TOKEN}'.", "--header", metavar="TEXT")
 
 
+class GateFlags(Flags):
+    """The options of commands that compare with a baseline."""
+
+    margin: float | None = MARGIN
+    undecidable: UndecidableRule = UNDECIDABLE
+    allow_undecided: str = ALLOW_UNDECIDED
+
+
 class LogFlags(Flags):
     """The options of commands that read logs of other tools."""
 
@@ -134,7 +150,7 @@ class LogFlags(Flags):
         else:
             told = f"{name} is no log of another tool"
             raise UsageError(f"{told}: --scorer, --scale, --threshold and --format are for these only: leave them out")
-        return [Source(source.path, each) for each in foreign.apart(path)] if source.reader is foreign else [source]
+        return [Source(*each) for each in foreign.apart(path)] if source.reader is foreign else [source]
 
 
 class PlanFlags(Flags):

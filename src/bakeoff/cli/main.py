@@ -22,45 +22,53 @@ from bakeoff.errors import BakeoffError, InfraError, UsageError
 from bakeoff.storage.redacted_stream import redact_streams
 
 COMMANDS = (
-    ("eval", "Compare models, commands and functions on your own prompts, as bakeoff.yaml says.", "eval"),
-    ("run", "Benchmark models on component suites: each writes code, the suite's tests grade it.", "run"),
-    ("verify", "Check suites: the reference must pass, an empty and a wrong answer must fail.", "run"),
-    (
-        "audit",
-        "Check what tests are worth, without any model: references must pass, cheats and small faults must fail.",
-        "audit",
-    ),
     ("init", "Write a small start that runs as it is.", "init"),
     ("demo", "Show a slice of everything with a model that runs on this machine.", "demo"),
-    ("doctor", "Check this machine: what is installed, what is missing, and how to get it.", "doctor"),
+    ("eval", "Compare models, commands and functions on your own prompts, as bakeoff.yaml says.", "eval"),
+    ("run", "Benchmark models on component suites: each writes code, the suite's tests grade it.", "run"),
+    ("agents", "Benchmark command-line coding agents on exercises.", "agents"),
+    ("mcp", "Test how well models use the tools of MCP servers.", "mcp"),
     (
         "resume",
         "Continue a stopped run, and retry trials that were lost to infra, budget or grader problems.",
         "resume",
     ),
     ("rescore", "Score the recorded attempts of a run again, without making new attempts.", "resume"),
-    ("pictures", "Take a picture of each component of a run in Chromium, for its page.", "run"),
-    ("compare", "Compare two runs, or two subjects of one run, case by case.", "compare"),
-    ("power", "Show how small a difference a design can find, before any money is spent.", "compare"),
-    ("selfcheck", "Run one subject twice and report how often the results disagree.", "compare"),
-    ("leaderboard", "Rank subjects by their latest results, in groups that cannot be told apart.", "compare"),
-    ("history", "Judge a series of runs against a pinned baseline, with one error rate for all looks.", "compare"),
-    ("export", "Write a run in the format of another tool.", "export"),
-    ("import", "Import another tool's log as a run.", "export"),
-    ("merge", "Merge the results of the shards of one run.", "merge"),
+    ("runs", "List, show, check and delete past runs.", "runs"),
+    ("view", "Serve the pages on this machine, and follow runs while they go on.", "pages"),
     ("report", "Write the page of a run: one HTML file with every transcript.", "pages"),
     ("index", "Write a page that lists all runs, with search, history and comparison.", "pages"),
     ("build", "Write every page that is missing or out of date, and the index.", "pages"),
-    ("view", "Serve the pages on this machine, and follow runs while they go on.", "pages"),
-    ("label", "Label answers of a run in the browser, by keyboard, to calibrate the judge that scored them.", "judge"),
-    ("runs", "List, show, check and delete past runs.", "runs"),
+    ("pictures", "Take a picture of each component of a run in Chromium, for its page.", "run"),
+    ("export", "Write a run in the format of another tool.", "export"),
+    ("compare", "Compare two runs, or two subjects of one run, case by case.", "compare"),
+    ("leaderboard", "Rank subjects by their latest results, in groups that cannot be told apart.", "compare"),
+    ("history", "Judge a series of runs against a pinned baseline, with one error rate for all looks.", "compare"),
+    ("merge", "Merge the results of the shards of one run.", "merge"),
+    ("power", "Show how small a difference a design can find, before any money is spent.", "compare"),
+    ("selfcheck", "Run one subject twice and report how often the results disagree.", "compare"),
+    ("doctor", "Check this machine: what is installed, what is missing, and how to get it.", "doctor"),
+    ("models", "List models, show prices, download a model.", "models"),
+    ("verify", "Check suites: the reference must pass, an empty and a wrong answer must fail.", "run"),
+    (
+        "audit",
+        "Check what tests are worth, without any model: references must pass, cheats and small faults must fail.",
+        "audit",
+    ),
     ("suite", "Write suites of your own.", "init:suites"),
     ("judge", "Check model judges against labels of people.", "judge:judges"),
-    ("models", "List models, show prices, download a model.", "models"),
-    ("agents", "Benchmark command-line coding agents on exercises.", "agents"),
-    ("mcp", "Test how well models use the tools of MCP servers.", "mcp"),
+    ("label", "Label answers of a run in the browser, by keyboard, to calibrate the judge that scored them.", "judge"),
+    ("import", "Import another tool's log as a run.", "export"),
 )
 """The name of each command, its line in the list of commands, and its module."""
+
+TITLES = {
+    "Run": "init",
+    "Look at results": "runs",
+    "Compare and decide": "compare",
+    "Set up and maintain": "doctor",
+}
+"""The titles in the list of commands, each with the first command below it."""
 
 app = group_of(
     example="bakeoff demo",
@@ -69,7 +77,7 @@ app = group_of(
     invoke_without_command=True,
     context_settings={"max_content_width": 120},
 )
-add_lazily(app, "bakeoff.cli", COMMANDS)
+add_lazily(app, "bakeoff.cli", COMMANDS, {first: title for title, first in TITLES.items()})
 
 
 def _print_version(wanted: bool) -> None:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument
 
-from bakeoff._kernel.choices import ComparisonGate, UndecidableRule
+from bakeoff._kernel.choices import ComparisonGate
 from bakeoff._kernel.text import count_of
 from bakeoff.cli.console import err, say
-from bakeoff.cli.declare import Flags, command, flag, group_of
-from bakeoff.cli.flags import ALLOW_UNDECIDED, HTML, MARGIN, UNDECIDABLE, EndingFlags, Results, allowed_in
+from bakeoff.cli.declare import command, flag, group_of
+from bakeoff.cli.flags import HTML, EndingFlags, GateFlags, Results, allowed_in
 from bakeoff.errors import UsageError
 from bakeoff.options import RunOptions
 
@@ -26,7 +26,7 @@ app = group_of()
 STDOUT = "-"
 
 
-class MergeFlags(Flags):
+class MergeFlags(GateFlags):
     """The options of `bakeoff merge`."""
 
     output: str = flag(
@@ -39,12 +39,11 @@ class MergeFlags(Flags):
     html: Path | None = HTML
     shards: int | None = flag(None, "How many shards there are; refuse if one is missing.", min=1, metavar="N")
     min_pass_rate: float | None = flag(None, "Like --eval-min-pass-rate of pytest.", min=0, max=1, metavar="SHARE")
-    min_score: float | None = flag(None, "Like --eval-min-score of pytest.", min=0, max=1, metavar="SCORE")
+    fail_under: float | None = flag(
+        None, "Like --eval-fail-under of pytest.", "--fail-under", "--min-score", min=0, max=1, metavar="SCORE"
+    )
     baseline: Path | None = flag(None, "Like --eval-baseline of pytest.", metavar="FILE")
-    allow_undecided: str = ALLOW_UNDECIDED
     gate: ComparisonGate = flag("regression", "Like --eval-gate of pytest.")
-    margin: float | None = MARGIN
-    undecidable: UndecidableRule = UNDECIDABLE
     require_calibrated_judge: bool = flag(
         False, "Refuse (exit 3) if a judge has too few labels in the runs of --results."
     )
@@ -107,7 +106,7 @@ def merge_eval_files(files: Sequence[Path], wanted: MergeFlags) -> int:
     summary = summary_of(SuiteTallies.of(merged.outcomes), complete=merged.complete, shards=merged.shards)
     asked = SuiteGates(
         wanted.min_pass_rate,
-        wanted.min_score,
+        wanted.fail_under,
         before,
         GateRule(wanted.gate, wanted.margin, wanted.undecidable),
         labelled=wanted.results if wanted.require_calibrated_judge else None,
@@ -169,7 +168,7 @@ def merge_run_folders(folders: Sequence[Path], wanted: MergeFlags) -> int:
     if is_store_address(wanted.output):
         raise UsageError(f"--output {wanted.output}: runs are merged into a folder on this machine: name one")
     options = RunOptions(results=results)
-    ending = EndingFlags(fail_under=wanted.min_score, allow_undecided=wanted.allow_undecided)
+    ending = EndingFlags(fail_under=wanted.fail_under, allow_undecided=wanted.allow_undecided)
     target = new_run_folder(results, runs[0].plan.name)
     merged = merge_shards(runs, target, options.redactor())
     shard = runs[0].shard

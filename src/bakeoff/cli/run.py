@@ -46,7 +46,7 @@ class SuiteFlags(Flags):
     suites: Path | None = flag(
         None, "The folder of suites. Default: `tests` if it has suites, else the bundled.", metavar="DIR"
     )
-    only: list[str] | None = flag(None, "Use only this suite.", "--suite")
+    only: list[str] | None = flag(None, "Use only this suite.", "--suite", "--case")
 
 
 class ComponentsFlags(SuiteFlags):

@@ -25,6 +25,7 @@ from bakeoff.cli.declare import FAILED, INTERRUPTED, PASSED, UNDECIDED
 from bakeoff.cli.flags import EndingFlags, OutputFlags, ReportFlags, allowed_in
 from bakeoff.cli.progress import DelayNotes, RunProgress, show_progress
 from bakeoff.doors import Door, DoorResults, FinishedRun, door_of, parts_of
+from bakeoff.engine.reach import check_reach
 from bakeoff.engine.registry import ResolvedPlan
 from bakeoff.engine.reuse import CARRIED_OVER
 from bakeoff.engine.run import run
@@ -150,10 +151,12 @@ def run_checked(
 
     `runner` has the event loop of resources that are already open; by default, make a new loop.
     """
-    plan = checked.plan
+    plan, start = checked.plan, runner.run if runner is not None else asyncio.run
+    if folder is None and checked.options.replay in ("off", "record") and checked.options.executor == "local":
+        start(check_reach(checked.resolved, say))
     folder = folder or new_run_folder(checked.options.results, plan.name)
     options = replace(checked.options, folder=folder.path)
-    stopped = (runner.run if runner is not None else asyncio.run)(watch(checked, options, err()))
+    stopped = start(watch(checked, options, err()))
     warn_of_forgotten_run(folder, plan)
     return finish_run(folder, plan, checked.door, options, ending, stopped=stopped)
 

@@ -125,7 +125,7 @@ class EvalWatch(_Watch):
     def _cycle(self, changed: Changes) -> int:  # noqa: ARG002 - the keys of trials say what changed
         sources = self._sources()
         forget_modules(sources, sources)  # all: a file that changes just now is not among the changes yet
-        suite = read_suite(self._file)
+        suite = read_suite(self._file, self._request.judge)
         self._named = suite.sources
         warn(suite.warnings)
         plan = self._selection.applied(build_plan(suite, self._request))

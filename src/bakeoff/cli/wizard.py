@@ -36,6 +36,7 @@ _NARROW = 90  # a terminal with fewer columns shows no cache prices
 _NO_SERVER, _HTTP, _STDIO = "none", "http", "stdio"
 _RECENT = 3
 _MAY_TEST = "May models run the tests before they submit (TestComponent)?"
+_MAY_COST, _MAY_START = ("eval", "mcp", "agents"), "Start? Models may cost money; add --dry-run to see the plan only."
 Words = list[str]
 
 
@@ -74,7 +75,8 @@ def ask_for_run(
         words = escaped_lines(shlex.join(command_line(request, jobs=jobs)))
         # One long line, so that it can be copied.
         out().print(Text("the same without questions:"), Text(f"  {words}", style="cyan"), sep="\n", soft_wrap=True)
-        wanted = confirm("Start?", default=True)
+        free = all(_is_control(name) or name.startswith(f"{LOCAL}:") for name in request.models)
+        wanted = confirm("Start?", default=free)  # Enter alone must not spend money
     except KeyboardInterrupt:
         wanted = False
     if not wanted:
@@ -290,11 +292,13 @@ def choose_aim(results: Path) -> Words | None:
     aims["Something else: all commands"] = lambda: ["--help"]
     try:
         words = aims[select("What do you want to find out?", {name: name for name in aims}, keep=False)]()
+        out().print(Text(f"{escaped_lines(shlex.join(['bakeoff', *words]))}\n", style="cyan"), soft_wrap=True)
+        if words[0] not in _MAY_COST or confirm(_MAY_START, default=False):
+            return words
     except KeyboardInterrupt:
-        say(CANCELLED)
-        return None
-    out().print(Text(f"{escaped_lines(shlex.join(['bakeoff', *words]))}\n", style="cyan"), soft_wrap=True)
-    return words
+        pass
+    say(CANCELLED)
+    return None
 
 
 def _or_start(kind: str, file: str, *words: str) -> Words:

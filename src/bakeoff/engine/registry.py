@@ -117,11 +117,12 @@ class ResolvedPlan:
         """Yield the needed resources. The same key may occur several times, but is opened once."""
         for member in self._members():
             yield from needs_of(member).resources
-        if any(isinstance(step, dict) for spec in self.rules.values() for step in spec.transform):
+        steps = [step for spec in self.rules.values() for step in spec.transform]
+        steps += [step for spec in self.plan.subjects for step in spec.transform]
+        if any(isinstance(step, dict) for step in steps):
             from bakeoff.scorers.transforms import workers_of  # most plans have none
 
-            for spec in self.rules.values():
-                yield from workers_of(spec.transform)
+            yield from workers_of(steps)
 
     def secrets(self) -> dict[str, str]:
         """Return the API keys of subjects and scorers, by the names of their variables."""
@@ -241,6 +242,11 @@ class Registry:
 def _revision_now(spec: SubjectSpec | ScorerSpec) -> str | None:
     if spec.kind == "function":
         return revision_of(import_target(str(spec.options["target"]), describe(spec)))
+    if spec.kind == "code":
+        from bakeoff.toolchains.user_code import split_path  # most plans have none
+
+        file = Path(split_path(str(spec.options["code"]))[0])
+        return command_revision([file.name], file.parent)
     if spec.kind == "command" and isinstance(argv := spec.options.get("argv"), list):
         return command_revision([str(word) for word in argv], Path(str(spec.options.get("folder", ""))))
     return None

@@ -332,6 +332,9 @@ class TrialRunner:
             if getattr(scorer, "may_ask", hasattr(type(scorer), "needs")):  # only these scorers ask a model
                 shown = replace(given, asking=self._task(trial, tally, tried, judging=clock))
             spec = self.resolved.rules.get(id(scorer))
+            if trial.subject.transform:
+                steps = (*trial.subject.transform, *(spec.transform if spec else ()))
+                spec = (spec or ScorerSpec(kind=name)).model_copy(update={"transform": steps})
             if spec is not None and trial.subject.kind == "oracle":  # it gives what transforms make of an answer
                 spec = spec.model_copy(update={"transform": ()})
             scored, outcome = await phase(partial(_score_with, name, scorer, shown, spec), clock, "grader", "grader")

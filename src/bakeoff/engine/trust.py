@@ -27,6 +27,12 @@ _NAMES = {
     "key_variable": "your variable",
     "model": "model",
 }
+_DATA = {
+    "scripted": ("answers", "default", "file"),
+    **dict.fromkeys(("code", "http"), ("code", "variables")),
+    **dict.fromkeys(("javascript", "python"), ("code",)),
+}
+"""Options that may look like commands, or that are named in another way."""
 _SHOWN_ELSEWHERE = ("command", "argv", "args", "install")  # as one command; `install` is a hint and never run
 
 
@@ -39,18 +45,17 @@ def what_runs(plan: Plan) -> list[str]:
 def _of_spec(spec: SubjectSpec | ScorerSpec) -> Iterator[str]:
     quiet = spec.kind in _HARMLESS
     # Data may look like commands, and code names its own.
-    answers = {"scripted": ("answers", "default", "file"), "javascript": ("code",), "python": ("code",)}.get(
-        spec.kind, ()
-    )
+    answers = _DATA.get(spec.kind, ())
     for line in _named({name: value for name, value in spec.options.items() if name not in answers}, anywhere=True):
         quiet = True
         yield line
-    if isinstance(spec, ScorerSpec):
-        steps = [step for step in spec.transform if isinstance(step, dict)]
-        steps += [{spec.kind: str(spec.options.get("code"))}] if spec.kind in ("javascript", "python") else []
-        for language, code in (found for step in steps for found in step.items()):
-            quiet = True
-            yield f"code in {language}: {code}"
+    steps = [step for step in spec.transform if isinstance(step, dict)]
+    if (code := spec.options.get("code")) is not None:
+        language = "javascript" if spec.kind == "http" else spec.options.get("language", spec.kind)
+        steps.append({str(language): str(code)})
+    for named, text in (found for step in steps for found in step.items()):
+        quiet = True
+        yield f"code in {named}: {text}"
     if spec.kind == "scripted" and isinstance(file := spec.options.get("file"), str):
         yield f"your file: {file}"
     if not quiet:

@@ -128,6 +128,7 @@ def _zstandard(packed: bytes) -> bytes:
 NAME = "inspect"
 _LETTERS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 _ATTACHED = "attachment://"
+_REDUCTIONS = "reductions.json"
 _OWN = "bakeoff"  # the package and the scorer of logs that `bakeoff export` wrote
 
 Json = dict[str, Any]
@@ -173,6 +174,24 @@ class _InspectSample(LoggedObject):
     limit: _Limit | None = None
 
 
+class _ScorerSpec(LoggedObject):
+    name: str
+    model: Any = named(AliasPath("options", "model"))
+
+
+class _ReducedSample(LoggedObject):
+    sample_id: int | str | None = None
+    value: Any = None
+
+
+class _Reduction(LoggedObject):
+    """The scores of a scorer, one for all epochs of a sample."""
+
+    scorer: str
+    reducer: str | None = None
+    samples: list[_ReducedSample] = []
+
+
 class _Spec(LoggedObject):
     task: str
     model: str
@@ -183,8 +202,21 @@ class _Spec(LoggedObject):
     model_generate_config: _Objects = {}
     sample_ids: list[int | str] | None = named(AliasPath("dataset", "sample_ids"))
     epochs: int | None = named(AliasPath("config", "epochs"), ge=1, le=MAX_ROUNDS)
+    reducers: list[str] | None = named(AliasPath("config", "epochs_reducer"))
+    scorers: list[_ScorerSpec] | None = None
+    grader: str | None = named(AliasPath("model_roles", "grader", "model"))
     packages: _Objects = {}
     metadata: _Objects = {}
+
+    @property
+    def judges(self) -> dict[str, str]:
+        """Return the model that judged for each scorer of Inspect that asks one."""
+        graded = [each for each in self.scorers or () if each.name.rpartition("/")[2].startswith("model_graded")]
+        return {each.name.rpartition("/")[2]: self._model(each.model) or self.grader or self.model for each in graded}
+
+    def _model(self, given: Any) -> str:
+        found = [each.get("model") if isinstance(each, dict) else each for each in _listed(given)]
+        return ", ".join(each for each in found if isinstance(each, str))
 
 
 class _Header(LoggedObject):
@@ -200,6 +232,7 @@ def read_archive(path: Path) -> ForeignLog:
         if member is None:
             raise RunFolderError(f"{path} is not a log of Inspect: it has no header.json")
         header = check(_Header, archive.read_json(member), path, member)
+        reductions = archive.read_json(_REDUCTIONS) if _REDUCTIONS in archive and _reducers(header) else []
 
     def samples() -> Iterator[_InspectSample]:
         with Archive(path) as archive:
@@ -207,7 +240,8 @@ def read_archive(path: Path) -> ForeignLog:
                 if name.startswith("samples/") and name.endswith(".json"):
                     yield check(_InspectSample, archive.read_json(name), path, name)
 
-    return _log(header, samples, "Inspect log (.eval)")
+    reduced = check_items(_Reduction, {_REDUCTIONS: _listed(reductions)}, path)
+    return _log(header, samples, reduced, "Inspect log (.eval)")
 
 
 def read_json_log(path: Path) -> ForeignLog:
@@ -218,10 +252,20 @@ def read_json_log(path: Path) -> ForeignLog:
     if not isinstance(listed, list):
         raise RunFolderError(f"{path}: samples: a list is expected")
 
-    return _log(header, lambda: check_items(_InspectSample, {"samples": listed}, path), "Inspect log (.json)")
+    reduced = check_items(_Reduction, {"reductions": _listed(data.get("reductions"))}, path)
+    return _log(header, lambda: check_items(_InspectSample, {"samples": listed}, path), reduced, "Inspect log (.json)")
 
 
-def _log(header: _Header, samples: Any, format_: str) -> ForeignLog:
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [] if value is None else [value]
+
+
+def _reducers(header: _Header) -> list[str]:
+    """Return how the scores of all epochs become one, except as their mean, which is the score of a case."""
+    return [name for name in header.eval.reducers or () if name != "mean"]
+
+
+def _log(header: _Header, samples: Any, reductions: Iterator[_Reduction], format_: str) -> ForeignLog:
     spec = header.eval
     ours = _OWN in spec.packages
     threshold = spec.metadata.get("bakeoff_threshold") if ours else None
@@ -230,12 +274,19 @@ def _log(header: _Header, samples: Any, format_: str) -> ForeignLog:
     name = spec.metadata.get("bakeoff_subject") if ours else None
     subject = subject_of(name or spec.model, {"model": name_of(spec.model), **settings})
     version = spec.packages.get("inspect_ai")
+    reduced: dict[str, dict[str, Any]] = {}
+    for scorer, sample in ((each, sample) for each in reductions for sample in each.samples if _reducers(header)):
+        for score in _scores(scorer.scorer, _Score(value=sample.value)) if scorer.reducer in _reducers(header) else ():
+            value = score.metadata.get("value", score.value)
+            reduced.setdefault(f"{score.name} ({scorer.reducer})", {})[name_of(sample.sample_id)] = value
+    plain = not reduced or "mean" in (spec.reducers or ())
     return ForeignLog(
         tool="Inspect",
         version=name_of(version) if version else None,
         format=format_,
         name=name_of(spec.task),
-        trials=lambda: (_trial(sample, subject, ours=ours) for sample in samples()),
+        trials=lambda: (_trial(sample, spec, subject, ours=ours, counts=plain) for sample in samples()),
+        reduced=reduced,
         created=seconds_of(spec.created),
         planned=tuple(name_of(each) for each in spec.sample_ids or ()),
         rounds=spec.epochs or 1,
@@ -244,16 +295,18 @@ def _log(header: _Header, samples: Any, format_: str) -> ForeignLog:
     )
 
 
-def _trial(sample: _InspectSample, subject: SubjectSpec, *, ours: bool) -> LoggedTrial:
+def _trial(sample: _InspectSample, spec: _Spec, subject: SubjectSpec, *, ours: bool, counts: bool) -> LoggedTrial:
     sample = _with_attachments(sample)
-    grader = sample.role_usage.get("grader")
+    judges, by_role = spec.judges, sample.role_usage.get("grader")
     used = sum(map(_usage, sample.model_usage.values()), NO_USAGE)
-    judging = _usage(grader) if grader else NO_USAGE
+    others = {*judges.values()} - {spec.model}
+    graders = [each for name, each in sample.model_usage.items() if name in others] if by_role is None else [by_role]
+    judging = sum(map(_usage, graders), NO_USAGE)
     rest = used - judging
     if min(rest.input, rest.output, rest.cost or 0) < 0:
         rest = used  # if judging counts more than the total, the total does not include it
-    scores = [score for name, each in (sample.scores or {}).items() for score in _scores(name, each)]
-    counted = [score for score in scores if not ours or score.name == _OWN]
+    scores = [score for name, each in (sample.scores or {}).items() for score in _scores(name, each, judges.get(name))]
+    counted = [score for score in scores if counts and (not ours or score.name == _OWN)]
     total, working = sample.total_time, sample.working_time
     return LoggedTrial(
         case=_case(sample),
@@ -355,10 +408,10 @@ def _call(call: Json, answers: Mapping[str, Json]) -> ToolCall:
     )
 
 
-def _scores(name: str, given: _Score) -> Iterator[Score]:
+def _scores(name: str, given: _Score, judge: str | None = None) -> Iterator[Score]:
     """Yield one score, or one for each key of a scorer that returns several."""
     several = given.value if isinstance(given.value, dict) else None
-    about = {"answer": given.answer, **({"metadata": given.metadata} if given.metadata else {})}
+    about = {"answer": given.answer, "judge": judge, **({"metadata": given.metadata} if given.metadata else {})}
     for key, value in several.items() if several is not None else [("", given.value)]:
         title = f"{name}/{key}" if several is not None else name
         yield score_of(title, _number(value), given.explanation or "", **about)

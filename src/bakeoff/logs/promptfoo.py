@@ -7,12 +7,10 @@ from typing import Any, Literal
 
 from pydantic import AliasPath, Field
 
-from bakeoff._kernel.files import in_megabytes, open_file
-from bakeoff._kernel.json import as_json, parse_json
+from bakeoff._kernel.json import as_json
 from bakeoff._kernel.text import visible
 from bakeoff.errors import RunFolderError
 from bakeoff.logs.trials import (
-    MAX_LOG_SIZE,
     Amount,
     ForeignLog,
     LoggedObject,
@@ -20,6 +18,7 @@ from bakeoff.logs.trials import (
     LoggedUsage,
     broken,
     check,
+    json_lines,
     name_of,
     named,
     read_json,
@@ -128,20 +127,7 @@ def read_output(path: Path) -> ForeignLog:
 
 def read_lines(path: Path) -> ForeignLog:
     """Read a `.jsonl` output, line by line."""
-
-    def rows() -> Iterator[tuple[str, Any]]:
-        with open_file(path) as file:
-            for number, line in enumerate(iter(lambda: file.readline(MAX_LOG_SIZE + 1), b""), 1):
-                if len(line) > MAX_LOG_SIZE:
-                    raise RunFolderError(f"{path}:{number} is longer than {in_megabytes(MAX_LOG_SIZE)}")
-                if not line.strip():
-                    continue
-                try:
-                    yield f"line {number}", parse_json(line)
-                except ValueError as error:
-                    raise RunFolderError(f"{path}:{number} is not readable JSON: {visible(str(error), 200)}") from error
-
-    return _log(path, rows, "promptfoo output (.jsonl)", name=name_of(path.stem))
+    return _log(path, lambda: json_lines(path), "promptfoo output (.jsonl)", name=name_of(path.stem))
 
 
 def _log(path: Path, rows: Rows, format_: str, *, name: str, **known: Any) -> ForeignLog:

@@ -18,7 +18,7 @@ from pydantic import JsonValue, ValidationError
 
 from bakeoff._kernel.files import open_file
 from bakeoff._kernel.model import FrozenModel, fingerprint
-from bakeoff._kernel.text import visible
+from bakeoff._kernel.text import count_of, visible
 from bakeoff.engine.run_journal import RunJournal
 from bakeoff.errors import RunFolderError, UsageError
 from bakeoff.logs.trials import (
@@ -30,6 +30,7 @@ from bakeoff.logs.trials import (
     first_bytes,
     name_of,
     outer_keys,
+    score_of,
     text_of,
 )
 from bakeoff.options import RunOptions
@@ -49,6 +50,8 @@ FORMATS = {
     "promptfoo-lines": ("promptfoo output, .jsonl", "promptfoo:read_lines"),
     "deepeval": ("DeepEval test runs, .json", "eval_reports:read_test_run"),
     "pydantic-evals": ("pydantic-evals reports, .json", "eval_reports:read_report"),
+    "vitest-evals": ("vitest-evals reports, .json", "vitest_evals:read_report"),
+    "lm-eval": ("samples of lm-evaluation-harness, .jsonl", "lm_eval:read_samples"),
     "swebench": ("SWE-bench reports, .json, or a folder of them", "swebench:read_report"),
 }
 """The log formats by name, each with a description and the function that reads it, which is imported when needed."""
@@ -73,8 +76,19 @@ def detect(path: Path) -> str | None:
     head = first_bytes(path)
     if head.startswith(b"PK\x03\x04"):
         return "inspect" if any(word in head for word in (b"_journal/", b"header.json", b"samples/")) else None
+    return _format_of(head) or _format_of(first_bytes(path, _MAX_HEAD))
+
+
+def _format_of(head: bytes) -> str | None:
     keys, first = outer_keys(head)
     return next((name for name, is_it in _BY_KEYS.items() if is_it(keys, first, head)), None)
+
+
+def logs_in(path: Path) -> list[Path]:
+    """Return the logs in a folder, if it is not a log itself, as a whole."""
+    if not path.is_dir() or (path / "plan.json").is_file() or detect(path):
+        return []
+    return [each for each in sorted(path.iterdir()) if not each.is_symlink() and detect(each)]
 
 
 _Test = Callable[[set[str], set[str], bytes], bool]
@@ -82,14 +96,19 @@ _Test = Callable[[set[str], set[str], bytes], bool]
 _BY_KEYS: dict[str, _Test] = {
     "atif": lambda keys, _, head: "schema_version" in keys and b'"ATIF-v' in head,
     "inspect-json": lambda keys, _, __: "eval" in keys and bool(keys & {"version", "status"}),
-    "promptfoo": lambda keys, _, __: {"evalId", "results"} <= keys or {"results", "config"} <= keys,
+    "promptfoo": lambda keys, _, __: (
+        {"evalId", "results"} <= keys or ({"results", "config"} <= keys and "group_subtasks" not in keys)
+    ),
     "promptfoo-lines": lambda keys, _, __: {"promptIdx", "testIdx", "success"} <= keys,
     "deepeval": lambda keys, _, head: bool(keys & {"testCases", "testRunData"}) and b'"metricsData"' in head,
     "pydantic-evals": lambda keys, _, head: {"name", "cases"} <= keys and b'"evaluator_failures"' in head,
+    "vitest-evals": lambda keys, _, head: {"numTotalTests", "testResults"} <= keys and b'"eval"' in head,
+    "lm-eval": lambda keys, _, __: {"doc_id", "doc", "filtered_resps"} <= keys,
     "swebench": lambda keys, inner, _: "resolved_ids" in keys or {"patch_is_None", "resolved"} <= inner,
 }
 
 
+_MAX_HEAD = 1 << 24  # of a file that is read to find its format, whose first case may be long
 _PASS_OR_FAIL = {0.0, 0.5, 1.0}  # 0.5 is partial credit
 _MAX_VALUE_LENGTH = 60  # characters of a value that is not a number
 _HUGE = 1e300  # whole numbers may be too large for a float
@@ -197,6 +216,8 @@ class LogFile:
     def log(self) -> ForeignLog:
         """Return the log, read by its format. Raise UsageError if the format is not known."""
         name = self.choices.format or detect(self.path)
+        if inside := logs_in(self.path):
+            raise UsageError(f"{self.path} holds {count_of(len(inside), 'log')}: name one, such as {inside[0].name}")
         if name is None:
             state = "is not a log of a known format" if self.path.exists() else "does not exist"
             raise UsageError(f"{self.path} {state}: {known_formats()}")
@@ -211,7 +232,7 @@ class LogFile:
         """Yield the trials without secrets, each with its round and the scores that count."""
         rounds: dict[tuple[str, str], int] = {}
         names = _CaseNames()
-        for given in self.log.trials():
+        for given in self._whole_cases() if self.log.reduced else self.log.trials():
             trial = given
             if self._redactor and self._redactor.finds(given.model_dump_json().encode()):
                 trial = self._redactor.model(given)
@@ -227,11 +248,24 @@ class LogFile:
             if scores or trial.failure is not None or not (trial.scores or trial.asides):
                 yield trial.model_copy(update={"case": case, "round": round_, "scores": scores, "asides": ()})
 
+    def _whole_cases(self) -> Iterator[LoggedTrial]:
+        """Yield the trials; for a scorer that reduces the rounds of a case to one value, one trial for each case."""
+        values = self.log.reduced.get(self.scorers[0]) if len(self.scorers) == 1 else None
+        if values is None:
+            yield from self.log.trials()
+            return
+        cases: dict[str, LoggedTrial] = {}
+        for trial in self.log.trials():
+            cases[trial.case.id] = trial.added_to(cases.get(trial.case.id))
+        for name, trial in cases.items():
+            known = {"scores": (score_of(self.scorers[0], values[name]),), "failure": None} if name in values else {}
+            yield trial.model_copy(update={"round": 0, "asides": (), "scores": (), **known})
+
     @cached_property
     def scorers(self) -> tuple[str, ...]:
         """Return the names of the scorers that count."""
         names = {score.name: None for trial in self.log.trials() for score in trial.scores}
-        return self.choices.scorers or tuple(names)
+        return self.choices.scorers or (*names, *self.log.reduced)
 
     @property
     def plan(self) -> Plan:
@@ -250,7 +284,7 @@ class LogFile:
         subjects: dict[str, SubjectSpec] = {}
         scorers: dict[str, None] = {}
         values: set[float] = set()
-        rounds = self.log.rounds
+        rounds = 1 if set(self.log.reduced).intersection(self.scorers) else self.log.rounds
         created = self.log.created
         times = [] if created is None else [created]
         for trial in self.trials():
@@ -266,6 +300,7 @@ class LogFile:
         for name in self.choices.scorers:
             if self.choices.shown_name(name) not in scorers:
                 known = {each.name: None for trial in self.log.trials() for each in (*trial.scores, *trial.asides)}
+                known |= dict.fromkeys(self.log.reduced)
                 raise UsageError(f"--scorer {name!r}: {self.path} has only {visible(', '.join(known), 300)}")
         if not cases:
             raise RunFolderError(f"{self.path} holds no trial: {self.log.tool} logged none")
@@ -377,15 +412,17 @@ class ForeignLogReader:
     def recognises(self, path: Path) -> bool:
         """Tell whether the path can be read and has a known format."""
         with suppress(RunFolderError):
-            return detect(path) is not None
+            return detect(path) is not None or bool(logs_in(path))
         return False
 
-    def apart(self, path: Path) -> "list[ForeignLogReader]":
-        """Return a reader for each scorer of a log, because no tool reports the mean of several scorers."""
+    def apart(self, path: Path) -> "list[tuple[Path, ForeignLogReader]]":
+        """Return each log at a path, with a reader for each scorer: no tool reports the mean of several."""
+        if inside := logs_in(path):
+            return [found for each in inside for found in ForeignLogReader(self.choices).apart(each)]
         names = self.open(path).scorers
         if len(names) < 2:
-            return [self]
-        return [ForeignLogReader(self.choices.model_copy(update={"scorers": (name,)})) for name in names]
+            return [(path, self)]
+        return [(path, ForeignLogReader(self.choices.model_copy(update={"scorers": (name,)}))) for name in names]
 
     def describe(self, path: Path) -> Description:
         file = self.open(path)

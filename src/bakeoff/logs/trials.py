@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from math import isfinite
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AliasChoices, AliasPath, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from bakeoff._kernel.files import open_file, read_file
+from bakeoff._kernel.files import in_megabytes, open_file, read_file
 from bakeoff._kernel.json import as_json, clean_text, parse_json
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import visible
@@ -57,11 +57,12 @@ class LoggedUsage(LoggedObject):
 
     requests: Count | None = named("requests", "numRequests")
     input: Count | None = named(
-        *("prompt_tokens", "total_prompt_tokens", "n_input_tokens", "input_tokens", "inputTokenCount", "prompt")
+        *("prompt_tokens", "total_prompt_tokens", "n_input_tokens", "input_tokens", "inputTokenCount", "prompt"),
+        "inputTokens",
     )
     output: Count | None = named(
         *("completion_tokens", "total_completion_tokens", "n_output_tokens", "output_tokens"),
-        *("outputTokenCount", "completion"),
+        *("outputTokenCount", "completion", "outputTokens"),
     )
     cache_read: Count | None = named(
         *("cached_tokens", "total_cached_tokens", "n_cache_tokens", "input_tokens_cache_read", "cache_read_tokens"),
@@ -71,7 +72,7 @@ class LoggedUsage(LoggedObject):
         *("input_tokens_cache_write", "cache_write_tokens"),
         AliasPath("completionDetails", "cacheCreationInputTokens"),
     )
-    reasoning: Count | None = named("reasoning_tokens", AliasPath("completionDetails", "reasoning"))
+    reasoning: Count | None = named("reasoning_tokens", "reasoningTokens", AliasPath("completionDetails", "reasoning"))
     cost: Amount = named("cost_usd", "total_cost_usd", "total_cost", "evaluationCost", "cost")
 
     def usage(self) -> Usage:
@@ -99,6 +100,20 @@ class LoggedTrial(FrozenModel):
     asides: tuple[Score, ...] = ()  # shown beside them
     judging: Usage = NO_USAGE
 
+    def added_to(self, other: "LoggedTrial | None") -> "LoggedTrial":
+        """Return the time and usage of this round of a case and of the others, without an answer."""
+        both = [self] if other is None else [other, self]
+        used = [each.transcript.usage for each in both if each.transcript]
+        seconds = [each.attempt_seconds for each in both if each.attempt_seconds is not None]
+        return self.model_copy(
+            update={
+                "transcript": Transcript(usage=sum(used, NO_USAGE)) if used else None,
+                "attempt_seconds": sum(seconds) if seconds else None,
+                "waited": sum(each.waited for each in both),
+                "judging": sum((each.judging for each in both), NO_USAGE),
+            }
+        )
+
 
 @dataclass(frozen=True)
 class ForeignLog:
@@ -115,6 +130,9 @@ class ForeignLog:
     sparse: bool = True  # the log does not say that every subject should have every case
     threshold: float | None = None  # as named in the log
     content_known: bool = True  # False: only the ids of cases are known
+    reduced: Mapping[str, Mapping[str, Any]] = field(
+        default_factory=dict
+    )  # by scorer and case: one value of all rounds
 
 
 def read_json(path: Path) -> Any:
@@ -124,6 +142,20 @@ def read_json(path: Path) -> Any:
         return parse_json(data)
     except ValueError as error:
         raise RunFolderError(f"{path} is not readable JSON: {visible(str(error), 300)}") from error
+
+
+def json_lines(path: Path) -> Iterator[tuple[str, Any]]:
+    """Yield the value of each line of a JSON Lines file that is not empty, with its place for errors."""
+    with open_file(path) as file:
+        for number, line in enumerate(iter(lambda: file.readline(MAX_LOG_SIZE + 1), b""), 1):
+            if len(line) > MAX_LOG_SIZE:
+                raise RunFolderError(f"{path}:{number} is longer than {in_megabytes(MAX_LOG_SIZE)}")
+            if not line.strip():
+                continue
+            try:
+                yield f"line {number}", parse_json(line)
+            except ValueError as error:
+                raise RunFolderError(f"{path}:{number} is not readable JSON: {visible(str(error), 200)}") from error
 
 
 def check(model: type[Model], data: Any, path: Path, place: str = "") -> Model:
@@ -224,10 +256,10 @@ _HEAD = 1 << 16
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.?)*+(?:"|\Z)|[{}\[\]]')
 
 
-def first_bytes(path: Path) -> bytes:
+def first_bytes(path: Path, count: int = _HEAD) -> bytes:
     """Return the first bytes of a file."""
     with open_file(path) as file:
-        return file.read(_HEAD)
+        return file.read(count)
 
 
 def outer_keys(head: bytes) -> tuple[set[str], set[str]]:

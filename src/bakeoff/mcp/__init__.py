@@ -1,4 +1,4 @@
-"""Connect to MCP servers over any transport and call their tools. See docs/reference/mcp-hub.md.
+"""Connect to MCP servers over any transport and call their tools. See docs/reference/mcp-servers.md.
 
 hub = McpHub([ServerSpec(name="time", command="mcp-server-time")])
 async with hub.open() as opened:

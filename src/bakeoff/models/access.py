@@ -15,7 +15,7 @@ from pydantic_ai.models import Model
 from bakeoff._kernel.clock import Clock
 from bakeoff._kernel.model import fingerprint
 from bakeoff.errors import InfraError, UsageError
-from bakeoff.models.clients import Endpoint, build_model, client_problem, http_client
+from bakeoff.models.clients import Endpoint, build_model, client_problem, http_client, inferred_model
 from bakeoff.models.embedded.weights import check_name
 from bakeoff.models.gateway import PriceBook, gateway_base, kept_models, refresh_models
 from bakeoff.models.in_process import read_script, scripted_model, simple_model
@@ -34,6 +34,8 @@ def what_is_missing(name: ModelName, provider: Provider, environment: Mapping[st
             check_name(name.model)
         elif provider.wire == "scripted":
             read_script(name.model)
+        elif provider.wire == "pydantic-ai":
+            inferred_model(provider, name.model, Endpoint(provider.url(environment), provider.key(environment)))
         problem = _key_problem(provider, environment) or _address_problem(provider, environment)
         problem = problem or _unknown_model(name, provider, environment)
     except UsageError as error:
@@ -189,7 +191,7 @@ class ProviderAccess:
             case "embedded":
                 async with self._open_embedded() as opened:
                     yield opened
-            case "scripted" | "custom":
+            case "scripted" | "custom" | "pydantic-ai":
                 yield OpenProvider(self.provider, self._limiter(), self._in_process_model)
             case _:
                 endpoint = Endpoint(self.provider.url(self.environment), self.provider.key(self.environment))
@@ -228,6 +230,8 @@ class ProviderAccess:
 
     def _in_process_model(self, model: str) -> Model:
         provider, environment = self.provider, self.environment
+        if provider.wire == "pydantic-ai":
+            return inferred_model(provider, model, Endpoint(provider.url(environment), provider.key(environment)))
         if provider.factory is None:
             return scripted_model(model)
         settings = ProviderSettings(model, provider.key(environment), provider.url(environment), provider.options)

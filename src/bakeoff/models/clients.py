@@ -4,6 +4,7 @@ import ipaddress
 import json
 import os
 from importlib import import_module
+from inspect import signature
 from typing import Any, NamedTuple
 from urllib.request import getproxies
 
@@ -13,7 +14,7 @@ from openai.types import CompletionUsage, chat
 from openai.types.chat import ChatCompletionChunk
 from pydantic import ValidationError
 from pydantic_ai.exceptions import UnexpectedModelBehavior
-from pydantic_ai.models import Model
+from pydantic_ai.models import Model, infer_model
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel, OpenAIStreamedResponse
 from pydantic_ai.profiles.openai import OpenAIModelProfile
 from pydantic_ai.providers import infer_provider_class
@@ -104,6 +105,21 @@ def build_model(provider: Provider, model: str, endpoint: Endpoint, client: http
             if provider.wire == "responses":
                 return OpenAIResponsesModel(model, provider=dialect(openai_client=openai))
             return ChatModel(model, provider=dialect(openai_client=openai), profile=REQUIRE_FINISH_REASON)
+
+
+def inferred_model(provider: Provider, model: str, endpoint: Endpoint) -> Model:
+    """Return a model of a provider that only pydantic-ai knows. Raise UsageError if an SDK or a setting is missing."""
+
+    def connected(name: str) -> Any:
+        made = infer_provider_class(name)
+        accepted = signature(made).parameters
+        given = {"api_key": endpoint.api_key, "azure_endpoint": endpoint.base_url, **provider.options}
+        return made(**{key: value for key, value in given.items() if value and key in accepted})
+
+    try:
+        return infer_model(f"{provider.name}:{model}", connected)
+    except Exception as error:  # of any SDK
+        raise UsageError(" ".join(str(error).split())) from error
 
 
 _MODULES = {"anthropic": "pydantic_ai.models.anthropic", "google": "pydantic_ai.models.google"}

@@ -11,6 +11,7 @@ from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
     ModelRequestPart,
+    ModelResponse,
     SystemPromptPart,
     TextPart,
     ThinkingPart,
@@ -27,6 +28,7 @@ from bakeoff._kernel.tracing import Attributes, Tracing
 from bakeoff.errors import ToolError
 from bakeoff.models.caller import Answer, Caller
 from bakeoff.models.prices import Price
+from bakeoff.models.prompt_templates import messages_in
 from bakeoff.protocols import Tool
 from bakeoff.record import NO_USAGE, Part, Reasoning, Step, Text, ToolCall, Transcript, Usage
 
@@ -63,10 +65,23 @@ class Conversation:
         return Transcript(output=output, steps=tuple(self.steps), usage=self.usage, metadata=metadata)
 
 
-def begin(system: str | None, prompt: str) -> Conversation:
-    """Start a conversation with an optional system prompt and a user prompt."""
-    parts: list[ModelRequestPart] = [SystemPromptPart(system)] if system else []
-    return Conversation([ModelRequest(parts=[*parts, UserPromptPart(prompt)])])
+def begin(system: str | None, prompt: str, *, chat: bool = False) -> Conversation:
+    """Start a conversation with an optional system prompt and a user prompt.
+
+    With `chat`, a prompt that is a JSON list of messages with `role` and `content` stands for these messages.
+    """
+    said = (chat and messages_in(prompt)) or [("user", prompt)]
+    messages: list[ModelMessage] = [ModelRequest(parts=[SystemPromptPart(system)])] if system else []
+    for role, text in said:
+        if role == "assistant":
+            messages.append(ModelResponse(parts=[TextPart(text)]))
+            continue
+        part: ModelRequestPart = UserPromptPart(text) if role == "user" else SystemPromptPart(text)
+        if messages and isinstance(last := messages[-1], ModelRequest):
+            messages[-1] = replace(last, parts=[*last.parts, part])
+        else:
+            messages.append(ModelRequest(parts=[part]))
+    return Conversation(messages)
 
 
 async def converse(

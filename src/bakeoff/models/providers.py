@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 from bakeoff.errors import UsageError
 
 GATEWAY = "gateway"
-Wire = Literal["openai", "responses", "anthropic", "google", "embedded", "scripted", "custom"]
+Wire = Literal["openai", "responses", "anthropic", "google", "pydantic-ai", "embedded", "scripted", "custom"]
 """The API that a provider speaks."""
 
 
@@ -145,6 +145,11 @@ def _local_server(name: str, prefix: str, url: str | None) -> Provider:
     return Provider(name, "openai", (f"{prefix}_API_KEY",), url, f"{prefix}_BASE_URL", key_required=False)
 
 
+def _inferred(name: str, prices: str | None, *keys: str, url: str | None = None) -> Provider:
+    """Return a provider that pydantic-ai reaches with an SDK of its own, which says what it needs."""
+    return Provider(name, "pydantic-ai", keys, None, url, key_required=False, prices=prices)
+
+
 _OPENAI_URL = "https://api.openai.com/v1"
 _GOOGLE_URL = "https://generativelanguage.googleapis.com"
 
@@ -165,6 +170,16 @@ BUILT_IN: Mapping[str, Provider] = {
         _hosted("groq", "openai", "GROQ", "https://api.groq.com/openai/v1", "groq"),
         _hosted("mistral", "openai", "MISTRAL", "https://api.mistral.ai/v1", "mistral"),
         _hosted("xai", "openai", "XAI", "https://api.x.ai/v1", "x-ai"),
+        _hosted("perplexity", "openai", "PERPLEXITY", "https://api.perplexity.ai", "perplexity"),
+        _inferred("azure", "azure", "AZURE_OPENAI_API_KEY", "AZURE_API_KEY", url="AZURE_OPENAI_ENDPOINT"),
+        _inferred("bedrock", "aws", "AWS_BEARER_TOKEN_BEDROCK"),
+        _inferred("google-cloud", "google"),
+        _inferred("cohere", "cohere", "CO_API_KEY", "COHERE_API_KEY"),
+        _inferred("huggingface", None, "HF_TOKEN", "HF_API_TOKEN"),
+        _inferred("cerebras", "cerebras", "CEREBRAS_API_KEY"),
+        _inferred("together", "together", "TOGETHER_API_KEY"),
+        _inferred("fireworks", "fireworks", "FIREWORKS_API_KEY"),
+        _inferred("alibaba", None, "ALIBABA_API_KEY", "DASHSCOPE_API_KEY"),
         _local_server("ollama", "OLLAMA", "http://127.0.0.1:11434/v1"),
         _local_server("lmstudio", "LMSTUDIO", "http://127.0.0.1:1234/v1"),
         _local_server("vllm", "VLLM", "http://127.0.0.1:8000/v1"),

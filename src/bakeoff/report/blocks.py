@@ -308,6 +308,10 @@ class DoorParts:
     answers: bool = False  # the page shows the answers in the cells of its matrix, and not the scores alone
 
 
+Why = tuple[Datum, str, Datum, str]
+"""A reason of failures for the first screen of a page: outcome, what failed, an example, and how often."""
+
+
 @dataclass(frozen=True, slots=True)
 class Report:
     """A complete report. `tiles` are the key figures at the top of a page: label, value, explanation."""
@@ -319,6 +323,7 @@ class Report:
     headline: Phrase = ""
     tiles: tuple[tuple[str, str, str], ...] = ()
     decision: str = ""  # of the gate; the first line as text, and the first sentence on a page
+    whys: tuple[Why, ...] = ()  # shown on pages only
 
 
 def heading(*words: Words, level: int = 2) -> Heading:

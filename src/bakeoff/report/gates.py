@@ -220,6 +220,9 @@ class GateEvidence:
     sentence: str = ""
 
 
+NO_EVIDENCE = GateEvidence()
+
+
 def decide_gate(evidence: GateEvidence) -> GateDecision:
     """Decide whether a gate passes, and say why in one sentence. This is the only function that decides.
 

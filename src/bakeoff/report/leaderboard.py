@@ -120,6 +120,7 @@ class _Candidate:
     model: str | None
     judged_by: Mapping[str, str]
     judgements: Judgements
+    spec: str  # the name of the subject in its plan
 
     @property
     def whole(self) -> bool:
@@ -184,7 +185,7 @@ def _rank(runs: Iterable[_Candidate], unreadable: tuple[str, ...] = (), selfchec
             f"nothing to rank: no subject besides controls has a scored trial{found}; "
             f"`bakeoff runs list` lists all runs{first}"
         )
-    boards = _comparable(counted)
+    boards = [_told_apart(group) for group in _comparable(counted)]
     names = {run.summary.subject for run in counted}
     ranked = [_ranked(runs, number) for number, runs in enumerate(boards, 1)]
     return Leaderboard(
@@ -195,6 +196,21 @@ def _rank(runs: Iterable[_Candidate], unreadable: tuple[str, ...] = (), selfchec
         selfchecks=selfchecks,
         unreadable=unreadable,
     )
+
+
+def _told_apart(runs: Sequence[_Candidate]) -> list[_Candidate]:
+    """Name logs of other tools that have the same subject apart: they are no history of it, as our runs are."""
+    logs = [run for run in runs if run.source.plan.is_imported]
+    subjects = Counter(run.spec for run in logs)
+    files = Counter((run.spec, run.source.name) for run in logs)
+    named = []
+    for run in runs:
+        if run.source.plan.is_imported and subjects[run.spec] > 1:
+            unique = files[run.spec, run.source.name] == 1
+            subject = f"{run.spec} in {run.source.name if unique else visible(str(run.source.path))}"
+            run = replace(run, summary=run.summary.model_copy(update={"subject": subject}))
+        named.append(run)
+    return named
 
 
 def _board(latest: _Candidate, corrected_by: str | None, entries: Sequence[LeaderboardEntry]) -> Board:
@@ -252,15 +268,15 @@ def _standings(runs: Sequence[_Candidate]) -> tuple[str | None, tuple[Standing, 
     """Rank runs; if labels correct their only judge, use corrected scores and name the judge."""
     names = {name for run in runs for name in run.judgements.names}
     [judge] = names if len(names) == 1 else [""]
-    found = {run.summary.subject: run.judgements for run in runs}
-    corrected = {name: each.calibration(judge, name).corrected for name, each in found.items()} if judge else {}
+    found = {run.summary.subject: run for run in runs}
+    corrected = {name: run.judgements.calibration(judge, run.spec).corrected for name, run in found.items() if judge}
     scores = {name: (one.value, one.interval) for name, one in corrected.items() if one is not None}
     if len(scores) < len(runs):
         return None, leaderboard({run.summary.subject: run.cells for run in runs})
 
     def compared(pair: tuple[str, str]) -> tuple[float, float] | None:
-        upper, lower = pair
-        pairs = calibrated_pairs(found[lower], found[upper], (lower, upper))
+        upper, lower = (found[name] for name in pair)
+        pairs = calibrated_pairs(lower.judgements, upper.judgements, (lower.spec, upper.spec))
         one = pairs[0].corrected if pairs else None
         return None if one is None or one.p_value is None else (one.difference, one.p_value)
 
@@ -323,6 +339,7 @@ def _subjects_of(source: Source) -> Iterator[_Candidate]:
             judgements=judgements,
             updated=updated.get(spec.name, 0.0),
             model=model if isinstance(model, str) else None,
+            spec=spec.name,
         )
 
 

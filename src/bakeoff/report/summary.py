@@ -163,8 +163,9 @@ class SubjectSummary(FrozenModel):
 
     @property
     def cost_per_trial(self) -> float | None:
-        """Return the mean cost of a finished trial, or None if no cost is known."""
-        return self.spent.cost / self.finished if self.finished and self.spent.cost is not None else None
+        """Return the mean cost of the trials whose cost is known, or None if there are none."""
+        trials = sum(count for count, _ in self.costs.values())
+        return sum(total for _, total in self.costs.values()) / trials if trials else None
 
     @property
     def missing(self) -> int:

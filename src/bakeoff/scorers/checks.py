@@ -32,6 +32,7 @@ class Check(FrozenModel):
     value: JsonValue = Field(default=None, description="a text, a list of texts, a number, or a JSON Schema")
     weight: NonNegativeFloat = 1.0
     threshold: NonNegativeFloat = Field(default=5, description="for `levenshtein`: the most edits")
+    strip: bool = Field(default=True, description="white space around the output does not count")
 
     @model_validator(mode="before")
     @classmethod
@@ -125,7 +126,8 @@ def _any(output: str, check: Check) -> str | None:
 
 def _equals(output: str, check: Check) -> str | None:
     wanted = check.value
-    same = output.strip() == as_text(wanted).strip()
+    texts = output, as_text(wanted)
+    same = texts[0].strip() == texts[1].strip() if check.strip else texts[0] == texts[1]
     if not same and not isinstance(wanted, str):
         try:
             same = from_json(output) == wanted
@@ -135,11 +137,13 @@ def _equals(output: str, check: Check) -> str | None:
 
 
 def _starts(output: str, check: Check) -> str | None:
-    return None if output.lstrip().startswith(as_text(check.value)) else f"does not start with {_shown(check.value)}"
+    output = output.lstrip() if check.strip else output
+    return None if output.startswith(as_text(check.value)) else f"does not start with {_shown(check.value)}"
 
 
 def _ends(output: str, check: Check) -> str | None:
-    return None if output.rstrip().endswith(as_text(check.value)) else f"does not end with {_shown(check.value)}"
+    output = output.rstrip() if check.strip else output
+    return None if output.endswith(as_text(check.value)) else f"does not end with {_shown(check.value)}"
 
 
 def _is_json(output: str, check: Check) -> str | None:

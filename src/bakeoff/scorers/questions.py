@@ -5,7 +5,7 @@ A conversation is the messages that the task returned, the row's `messages`, or 
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from itertools import pairwise
 from os import PathLike
 from pathlib import Path
@@ -64,11 +64,27 @@ class ContextRecall(ListingScorer):
     PROMPT: ClassVar = PROMPTS["questions"]["context_recall"]
     ITEMS: ClassVar = ("statements", "statement", "supported")
     SHOWN: ClassVar = ("context", "question", "reference")
+    expected: str | None = None  # instead of the case's
     name: str = "context_recall"
 
     def unscored(self, given: ScoreInput) -> str | None:
         """Leave cases without an expected answer unscored."""
-        return "the case has no expected output" if given.expected is None else None
+        return "the case has no expected output" if given.expected is None and self.expected is None else None
+
+    def texts(self, given: ScoreInput) -> dict[str, str]:
+        own = {} if self.expected is None else {"expected": self.expected}
+        return super().texts(replace(given, row={**given.row, **own}))
+
+
+@scorer("context_relevance")
+@dataclass(frozen=True, kw_only=True)
+class ContextRelevance(ListingScorer):
+    """Scores the share of the sentences of the context that the answer to the question needs."""
+
+    PROMPT: ClassVar = PROMPTS["questions"]["context_relevance"]
+    ITEMS: ClassVar = ("sentences", "sentence", "needed")
+    SHOWN: ClassVar = ("context", "question")
+    name: str = "context_relevance"
 
 
 @scorer("context_precision")

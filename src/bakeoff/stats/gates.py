@@ -251,7 +251,7 @@ def _unless_losses_decide(
     """Refuse verdicts that would change if the lost rounds had ended otherwise."""
     ways, way_out = ((0, 0), (1, 1)), "resume the run first (`bakeoff resume`)"
     how = "with all missing trials counted as failed {} points, as passed {}"
-    if all(one.final for one in pairs.values()):
+    if final := all(one.final for one in pairs.values()):
         ways, way_out = ((1, 0), (0, 1)), "retry them with the tool that wrote the log, and compare its new log"
         how = "with all lost trials counted against the candidate {} points, for it {}"
     filled = ({name: one.filled(way) for name, one in pairs.items()} for way in ways)
@@ -263,7 +263,8 @@ def _unless_losses_decide(
             ruling.refused
             or len({(each.ruling.verdict, each.not_worse_by(margin)) for each in (judged[name], *ends)}) == 1
         ):
-            found = ruling.model_copy(update={"sentence": f"{ruling.sentence}; {said}"})
+            advice = f"; {way_out}" if final and ruling.verdict is GateVerdict.UNDECIDABLE else ""
+            found = ruling.model_copy(update={"sentence": f"{ruling.sentence}; {said}{advice}"})
         else:
             sentence = f"refused: what is missing could decide: {said}; {way_out}"
             found = GateJudgement.undecidable(sentence, refused=True)

@@ -110,6 +110,11 @@ class RunFolder:
         return self.path.name
 
     @property
+    def title(self) -> str:
+        """Return the part of the name that is made of the title of its plan."""
+        return self.name[_STAMP_LENGTH + 1 :]
+
+    @property
     def label(self) -> str:
         """Return the name for messages, with bytes that are not UTF-8 escaped."""
         return self.path.name.encode(errors="backslashreplace").decode()

@@ -225,7 +225,7 @@ class CommandAgent:
     def _lacks_meter(self) -> list[str]:
         """Return why the agent cannot be metered, and would get the real key and the network."""
         try:
-            upstream = self._upstream()
+            upstream = self.upstream
         except UsageError as error:
             return [f"it cannot be metered: {error}; or add --use-login to run it unmetered, with what it has"]
         if upstream is None and self.limited:
@@ -258,7 +258,7 @@ class CommandAgent:
         """Return an agent that uses recordings. It needs no key, but still the program."""
         agent = replace(self, only_recordings=True)
         name = self.definition.name
-        if agent._upstream() is None:
+        if agent.upstream is None:
             raise UsageError(
                 f"agent {name!r} is not metered with {self.provider}, so its model's answers are not recorded: "
                 "leave out --replay strict"
@@ -270,14 +270,15 @@ class CommandAgent:
     @property
     def needs(self) -> Needs:
         shared: tuple[Resource, ...] = ()
-        if self._upstream() is not None:
+        if self.upstream is not None:
             from bakeoff.meter import Meter
 
             shared = (Meter(),)
         packages = {known.packages.key: known.packages for known in self.files.values() if known.packages}
         return Needs(workspace=True, resources=(*shared, *packages.values()))
 
-    def _upstream(self) -> "Upstream | None":
+    @property
+    def upstream(self) -> "Upstream | None":
         """Return the provider behind the meter, or None if the agent runs without a meter."""
         rule = self.definition.meter.get(self.provider)
         if rule is None or self.use_login:  # a login is not billed by tokens and has no key of ours
@@ -298,7 +299,7 @@ class CommandAgent:
         version = (await self._started(task, workspace)).version
         brought = await self._bring_packages(task, workspace)
         await asyncio.to_thread(workspace.write, self._treated_workspace, runnable_scripts=True)
-        upstream = self._upstream()
+        upstream = self.upstream
         if upstream is None:
 
             async def launching(asked: Task) -> AgentLaunch:

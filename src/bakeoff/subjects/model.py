@@ -18,6 +18,7 @@ from bakeoff.models.caller import Caller
 from bakeoff.models.conversation import Conversation, begin, converse
 from bakeoff.models.prices import PriceOptions
 from bakeoff.models.providers import (
+    BUILT_IN,
     ModelName,
     Provider,
     check_factory,
@@ -68,6 +69,8 @@ class ModelOptions(FrozenModel):
     price: PriceOptions | None = None
     priced: bool = Field(default=True, description="false: tokens are counted without a price")
     providers: dict[str, ProviderOptions] = {}
+    chat: bool = Field(default=False, description="a prompt that is a JSON list of messages stands for these messages")
+    settings: dict[str, JsonValue] = Field(default={}, description="further settings of pydantic-ai, such as `top_p`")
 
 
 class AgentOptions(ModelOptions):
@@ -128,7 +131,7 @@ class ModelSubject:
         return Needs(resources=shared if self.only_recordings else (self.access, *shared))
 
     async def attempt(self, task: Task) -> Transcript:
-        talk = await self.asking(task)(begin(self.options.system, task.prompt))
+        talk = await self.asking(task)(begin(self.options.system, task.prompt, chat=self.options.chat))
         # Add a hash of each server's tools to the metadata.
         transcript = talk.transcript()
         if self.hub is None:
@@ -166,6 +169,7 @@ class ModelSubject:
         must_call = isinstance(options, AgentOptions) and options.tool_choice == "required"
         seed = task.seed if options.seed is None else options.seed
         settings = {
+            **options.settings,
             "temperature": options.temperature,
             "max_tokens": options.max_tokens,
             "request_timeout": options.timeout,
@@ -194,6 +198,8 @@ def _added(name: str, given: ProviderOptions, owner: str) -> Provider:
         factory = import_object(given.target, who)
         check_factory(factory, who)
         return Provider(name, "custom", keys, given.base_url, factory=factory, options=given.options)
+    if name in BUILT_IN and BUILT_IN[name].wire == "pydantic-ai":
+        return replace(BUILT_IN[name], keys=keys or BUILT_IN[name].keys, base_url=given.base_url, options=given.options)
     if given.base_url is None or given.options:
         raise UsageError(f"{who} needs a {'target' if given.options else 'base_url or a target'}")
     return compatible(name, given.base_url, given.key_variable)

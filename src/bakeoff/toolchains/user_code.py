@@ -56,23 +56,30 @@ class UserCode:
         source = {"code": self.text, "names": self.names}
         if self.text.startswith(FILE):
             path, name = split_path(self.text)
-            source = {"file": str(Path(path).absolute()), "name": name or self.usual}
+            source = {
+                "file": str(Path(path).absolute()),
+                "name": name or (self.usual if self.language == "python" else ""),
+            }
         call = {**source, "args": arguments, "method": self.method, "options": self.options}
         return json.dumps(call, default=str).encode() + b"\n"
 
-    def call_now(self, *arguments: Any) -> Any:
-        """Run the code in a process of its own, before a run begins. Raise UsageError if it fails."""
-        argv, call = argv_of(self.language), self.line(arguments)
+    def call_now(self, *calls: Sequence[Any]) -> list[Any]:
+        """Run the code in a process of its own, before a run begins: once for each list of arguments.
+
+        Raise UsageError if it fails.
+        """
+        argv, lines = argv_of(self.language), b"".join(map(self.line, calls))
         try:
-            done = subprocess.run(argv, input=call, capture_output=True, timeout=_SECONDS_NOW, check=False)
-            value, error = _read(done.stdout, self)
+            done = subprocess.run(argv, input=lines, capture_output=True, timeout=_SECONDS_NOW, check=False)
+            said = done.stdout.splitlines()
+            results = [_read(said[at] if at < len(said) else b"", self) for at in range(len(calls))]
         except subprocess.TimeoutExpired as late:
             raise UsageError(f"{self} takes longer than {_SECONDS_NOW:g} s") from late
         except GraderError as problem:
             raise UsageError(str(problem)) from problem
-        if error is not None:
-            raise UsageError(f"{self}: {error}")
-        return value
+        if wrong := [error for _, error in results if error is not None]:
+            raise UsageError(f"{self}: {wrong[0]}")
+        return [value for value, _ in results]
 
     def __str__(self) -> str:
         first, *more = self.text.strip().splitlines() or [""]

@@ -193,6 +193,23 @@ def test_a_judge_that_was_never_reached_is_given_up_in_seconds_and_blamed_itself
     assert "(gave up after 3 tries without a connection)" in done.stderr
 
 
+@pytest.mark.parametrize("role", ["subject", "judge"])
+def test_a_provider_without_a_connection_is_told_before_anything_runs(suite: Path, bakeoff: Bakeoff, role: str):
+    judged = role == "judge"
+    subject, scorer = "{name: s, scripted: Paris}", "{judge: {criteria: Is it polite?, model: 'openai-compatible:m'}}"
+    (suite / "bakeoff.yaml").write_text(
+        f"subjects: [{subject if judged else 'openai-compatible:m'}]\nscorers: [{scorer if judged else 'exact'}]\n"
+        "cases: [{input: France, expected: Paris}]\n"
+    )
+    done = bakeoff("eval", "--no-open", OPENAI_COMPATIBLE_BASE_URL="http://127.0.0.1:9/v1")
+    assert done.returncode == 3, done.stdout
+    who = "judge of scorer 'judge'" if judged else "subject 'openai-compatible:m'"
+    assert f"error: {who}: openai-compatible at " in done.stderr
+    assert "cannot connect: " in done.stderr
+    assert "check OPENAI_COMPATIBLE_BASE_URL" in done.stderr
+    assert not (suite / "results").exists()
+
+
 def test_money_of_judges_and_subjects_is_told_apart_and_never_too_low(suite: Path, bakeoff: Bakeoff):
     def model(name: str, say: str, **usage: float) -> str:
         (suite / name).write_text(json.dumps({"replies": [{"say": say, "usage": usage}]}))

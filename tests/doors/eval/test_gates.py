@@ -90,10 +90,10 @@ def test_a_merge_without_all_shards_is_undecided_and_its_run_says_so_ever_after(
     first, second = sorted(str(path) for path in (tmp_path / "results" / "runs").iterdir())
     told = json.loads(bakeoff("runs", "show", first, "--json").stdout)
     assert told["summary"]["ledger"]["shards"] == {"of": 2, "numbers": [1]}
-    part = bakeoff("merge", first, "-o", "part", "--min-score", "0.1")
+    part = bakeoff("merge", first, "-o", "part", "--fail-under", "0.1")
     assert part.returncode == 3
-    assert bakeoff("merge", first, second, "-o", "whole", "--min-score", "0.1").returncode == 0
-    assert bakeoff("merge", first, second, "-o", "more", "--min-score", "0.9").returncode == 1
+    assert bakeoff("merge", first, second, "-o", "whole", "--fail-under", "0.1").returncode == 0
+    assert bakeoff("merge", first, second, "-o", "more", "--fail-under", "0.9").returncode == 1
     [merged], [whole] = ((tmp_path / name / "runs").iterdir() for name in ("part", "whole"))
     compared = bakeoff("compare", str(whole), str(merged))
     assert compared.returncode == 3

@@ -1,4 +1,4 @@
-"""Configurations of promptfoo: what is deterministic is read as it is, and everything else is named."""
+"""Configurations of promptfoo are read as they are; a test with an unsupported part is left out, by name and line."""
 
 import json
 from pathlib import Path
@@ -73,27 +73,27 @@ scenarios:
         assert: [{type: assert-set, assert: [{type: ends-with, value: "!"}, {type: contains, value: Eve}]}]
 """
 
-# What cannot be read: each part is named, and the rest runs.
+# What cannot be read: each part is named, its test is left out, and the rest runs.
 HALF = """\
 prompts:
   - "Say {{ word }}"
-  - file://prompt.py
-  - '[{"role": "user", "content": "{{ word }}"}]'
+  - file://prompt.sh
+  - '[{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "{{ word }}"}}]}]'
 providers:
   - echo
-  - exec:rm -rf /
-  - python:provider.py
+  - replicate:meta/llama
+  - opnai:gpt-5
+  - {id: openai:gpt-5, config: {tools: []}}
   - openai:embedding:text-embedding-3-small
 tests:
-  - vars: {word: hi}
-    assert:
-      - {type: contains, value: hi}
-      - {type: javascript, value: output.length < 10}
-      - {type: llm-rubric, value: is polite}
-      - {type: similar, value: hello, threshold: 0.8}
-  - {vars: {word: ho}, assert: [{type: python, value: "True"}]}
+  - {vars: {word: hi}, assert: [{type: contains, value: hi}]}
+  - {vars: {word: ho}, assert: [{type: contains, value: ho}, {type: webhook, value: "https://example.com"}]}
+  - {vars: {word: he}, assert: [{type: contians, value: he}]}
+  - {vars: {word: ha}, asserts: [{type: contains, value: ha}]}
+  - {vars: {word: hu}, provider: openai:gpt-5}
+  - {vars: {word: hy}, assert: [{type: llm-rubric, value: is polite}]}
 sharing: true
-outputPath: out.json
+tracing: {enabled: true}
 """
 
 
@@ -120,7 +120,7 @@ def test_every_deterministic_assertion_holds_on_an_output_that_fits_it(bakeoff: 
 
 def test_prompts_providers_and_tests_become_one_plan():
     plan, warnings = planned(MATRIX)
-    assert warnings == ("promptfooconfig.yaml:6: providers[1].config.top_p: is not understood, and not used",)
+    assert warnings == ()
     assert [case.prompt for case in plan.cases[:2]] == ["Name the capital of France.", "Capital of France?"]
     assert [case.id for case in plan.cases] == [
         "in Europe · prompt 1",
@@ -129,13 +129,22 @@ def test_prompts_providers_and_tests_become_one_plan():
         "Japan, Tokyo · short",
     ]
     assert [(spec.name, spec.options) for spec in plan.subjects] == [
-        ("openai:chat:gpt-5", {"model": "openai:gpt-5"}),
-        ("sonnet", {"model": "anthropic:claude-sonnet-4", "temperature": 0, "max_tokens": 50}),
+        ("openai:chat:gpt-5", {"model": "openai:gpt-5", "chat": True}),
+        (
+            "sonnet",
+            {
+                "model": "anthropic:claude-sonnet-4",
+                "chat": True,
+                "temperature": 0,
+                "max_tokens": 50,
+                "settings": {"top_p": 1},
+            },
+        ),
     ]
     scorers = plan.cases[0].scorers
     assert scorers is not None
-    assert [(spec.kind, spec.options) for spec in scorers] == [
-        ("checks", {"checks": [{"type": "icontains", "value": "Paris"}]}),
+    assert [(spec.name, spec.options) for spec in scorers] == [
+        ("icontains", {"checks": [{"type": "icontains", "value": "Paris"}]}),
         ("latency", {"max_ms": 5000}),
     ]
     assert plan.rounds == 2
@@ -164,35 +173,37 @@ def test_lists_of_values_scenarios_weights_and_thresholds_are_as_in_promptfoo(ba
         *("Hello, Ada!", "Hello, Bob!", "Hi, Ada!", "Hi, Bob!"),
         *("Hey, Eve!", "Yo, Eve!"),
     ]
-    assert [line for line in warnings if "ends-with" in line], "promptfoo has no such assertion"
+    assert warnings == ()
     done = bakeoff("eval", "--no-open")
     assert done.returncode == 0, "three quarters of the weight are enough for the threshold"
 
 
-def test_what_is_not_understood_is_named_with_its_line_and_never_run(here: Path, bakeoff: Bakeoff):
+def test_what_is_not_supported_leaves_its_test_out_by_name_and_line(bakeoff: Bakeoff):
     plan, warnings = planned(HALF)
     assert [line.removeprefix("promptfooconfig.yaml:") for line in warnings] == [
-        "18: sharing: is not understood, and not used",
-        "19: outputPath: is not understood, and not used",
-        "3: prompts[1]: prompt.py is code, which is not run: the prompt is left out",
-        "4: prompts[2]: is a list of chat messages, which is not understood: it is left out",
-        "7: providers[1]: 'exec:rm -rf /' runs a program or an address of its own, which is left out: put a "
-        "`command` or `function` into the `subjects` of a bakeoff.yaml",
-        "8: providers[2]: 'python:provider.py' runs a program or an address of its own, which is left out: put a "
-        "`command` or `function` into the `subjects` of a bakeoff.yaml",
-        "9: providers[3]: 'openai:embedding:text-embedding-3-small' is not a model that is known here: it is left out",
-        "14: tests[0].assert[1].type: 'javascript' is not understood: the assertion is left out",
-        "15: tests[0].assert[2].type: 'llm-rubric' names no model here: write `provider: openai:…` beside it; the "
-        "assertion is left out",
-        "16: tests[0].assert[3].type: 'similar' is not understood: the assertion is left out",
-        "17: tests[1].assert[0].type: 'python' is not understood: the assertion is left out",
-        "17: tests[1]: none of its assertions is left: the test is left out",
+        "19: tracing: is not supported, and not used",
+        "7: providers[1]: is not a model that is known here: 'replicate:meta/llama' is left out",
+        "8: providers[2]: is not a model that is known here (did you mean 'openai'?): 'opnai:gpt-5' is left out",
+        "9: providers[3].config.tools: is not supported: 'openai:gpt-5' is left out",
+        "10: providers[4]: is not a model that is known here: 'openai:embedding:text-embedding-3-small' is left out",
+        "13: tests[1].assert[1].type: 'webhook' is not supported: the test is left out",
+        "14: tests[2].assert[0].type: 'contians' is not supported (did you mean 'contains'?): the test is left out",
+        "15: tests[3].asserts: is not supported: the test is left out",
+        "16: tests[4].provider: is not supported: the test is left out",
+        "17: tests[5].assert[0].type: no model is named that judges: write --judge MODEL: the test is left out",
+        "3: prompts[1]: 'prompt.sh' is neither JavaScript nor Python: the prompt is left out",
+        "4: prompts[2]: has messages with other parts than text, which are not supported: the prompt is left out",
     ]
     assert [spec.name for spec in plan.subjects] == ["echo"]
     assert [case.prompt for case in plan.cases] == ["Say hi"]
+    checked = bakeoff("eval", "--check")
+    assert checked.returncode == 0
+    for told in ("assertion `contains`", "scorer `checks`", "tests[1].assert[1].type: 'webhook' is not supported"):
+        assert told in checked.stdout
+    assert checked.stderr == "", "the table says it all"
     done = bakeoff("eval", "--no-open")
     assert done.returncode == 0
-    assert "warning: promptfooconfig.yaml:14: tests[0].assert[1].type: 'javascript' is not understood" in done.stderr
+    assert "warning: promptfooconfig.yaml:13: tests[1].assert[1].type: 'webhook' is not supported" in done.stderr
 
 
 def specs_of(text: str) -> list[tuple[str, object]]:
@@ -206,33 +217,63 @@ providers: [echo]
 """
 
 
-def test_assertions_of_a_part_of_a_scenario_count_and_other_keys_are_named(bakeoff: Bakeoff):
+def test_assertions_of_a_part_of_a_scenario_count(bakeoff: Bakeoff):
     plan, warnings = planned(
         ONE
         + """\
-defaultTest: {metadata: {area: all}, options: {transform: output.trim(), provider: openai:gpt-5}}
+defaultTest: {metadata: {area: all}, options: {prefix: "> ", provider: openai:gpt-5}}
 scenarios:
-  - config: [{vars: {text: hi}, assert: [{type: equals, value: ho}], options: {prefix: a}}]
+  - config: [{vars: {text: hi}, assert: [{type: equals, value: ho}], options: {suffix: " <"}}]
     tests: [{assert: [{type: contains, value: h}]}]
 """
     )
-    assert [line.removeprefix("promptfooconfig.yaml:") for line in warnings] == [
-        "3: defaultTest.options.transform: is not understood, and not used",
-        "5: scenarios[0].config[0].options.prefix: is not understood, and not used",
-    ]
-    assert plan.cases[0].tags == {"area": "all"}
+    assert warnings == ()
+    assert (plan.cases[0].prompt, plan.cases[0].tags) == ("> hi <", {"area": "all"})
+    text = Path("promptfooconfig.yaml").read_text()
+    with pytest.raises(UsageError, match=r"scenarios\[0\].id: is not supported: the scenario is left out"):
+        planned(text.replace("  - config:", "  - id: x\n    config:"))
+    planned(text)
     assert bakeoff("eval", "--no-open").returncode == 1, "hi is not equal to ho"
 
 
-def test_the_threshold_of_a_rubric_is_the_degree_that_is_enough():
-    judge = "{type: llm-rubric, value: polite, provider: openai:gpt-5, threshold: 0.6}"
-    ((_, options),) = specs_of(f"{ONE}tests: [{{vars: {{text: a}}, assert: [{judge}]}}]\n")
-    assert isinstance(options, dict)
-    assert list(options["choices"].values()) == [1.0, 1.0, 0.0, 0.0, 0.0]
-    # Where the test has a threshold, promptfoo compares that with the score of the rubric itself.
-    ((_, options),) = specs_of(f"{ONE}tests: [{{vars: {{text: a}}, assert: [{judge}], threshold: 0.5}}]\n")
-    assert isinstance(options, dict)
-    assert "choices" not in options
+JUDGED = """\
+prompts: ["{{ text }}"]
+providers: [openai:gpt-5]
+tests:
+  - vars: {text: a, context: c}
+    assert:
+      - {type: llm-rubric, value: "polite to {{ text }}", threshold: 0.6}
+      - {type: llm-rubric, value: short, provider: "anthropic:messages:claude-sonnet-4", metric: Tone, weight: 2}
+      - {type: factuality, value: true facts}
+      - {type: context-recall, value: facts, threshold: 0.5}
+      - {type: similar, value: b}
+      - {type: not-is-refusal}
+"""
+
+
+def test_a_rubric_without_a_model_is_judged_by_the_option_or_the_first_model_and_that_is_said():
+    plan, warnings = planned(JUDGED)
+    assert [line for line in warnings if "openai:gpt-5 judges, because it is the first provider" in line]
+    found = {spec.name: spec for spec in plan.cases[0].scorers or ()}
+    own = {"model": "openai:gpt-5", "same_model": True}
+    assert {name: (spec.kind, spec.options, spec.threshold) for name, spec in found.items()} == {
+        "llm-rubric": ("judge", {"criteria": "polite to a", **own}, 0.6),
+        "Tone": ("judge", {"criteria": "short", "model": "anthropic:claude-sonnet-4"}, None),
+        "factuality": ("factuality", {"expected": "true facts", **own}, 0.4),
+        "context-recall": ("context_recall", {"expected": "facts", **own}, 0.5),
+        "similar": ("semantic", {"expected": "b", "model": "openai:text-embedding-3-large"}, 0.75),
+        "not-is-refusal": ("refusal", own, None),
+    }
+    assert (found["not-is-refusal"].negated, found["Tone"].weight) == (True, 2)
+    suite = read_suite(None, "groq:llama")
+    judges = {str(spec.options.get("model")) for case in suite.cases for spec in case.scorers or ()}
+    assert (suite.warnings, judges) == (
+        (),
+        {"groq:llama", "anthropic:claude-sonnet-4", "openai:text-embedding-3-large"},
+    )
+    # Where the test has a threshold, promptfoo compares that with the mean of the scores themselves.
+    plan, _ = planned(JUDGED.replace("context: c}", "context: c}\n    threshold: 0.5"))
+    assert [spec.threshold for spec in plan.cases[0].scorers or ()] == [None, None, 0.4, None, None, None]
 
 
 MIXED = """\
@@ -248,20 +289,17 @@ tests:
 
 
 def test_the_threshold_of_a_test_is_for_the_mean_of_all_its_assertions(bakeoff: Bakeoff):
-    assert [name for name, _ in specs_of(ONE + MIXED)] == ["checks", "checks 2", "checks 3", "latency"]
+    assert [name for name, _ in specs_of(ONE + MIXED)] == ["contains", "contains (2)", "contains (3)", "latency"]
     assert bakeoff("eval", "--no-open").returncode == 0, "three of four assertions hold"
-    _, warnings = planned(ONE + MIXED.replace("value: a}", "value: a, weight: 2}") + "  - {vars: {text: d}}\n")
-    assert warnings == (
-        "promptfooconfig.yaml:4: tests[0]: `threshold` with different weights is understood only for conditions on the "
-        "text: the test is left out",
-    )
+    _, warnings = planned(ONE + MIXED.replace("threshold: 0.000001}", "threshold: 0.000001, weight: 2}"))
+    assert warnings == ()
+    assert bakeoff("eval", "--no-open").returncode == 1, "three of five parts of the weight hold"
 
 
 @pytest.mark.parametrize(
     ("table", "told"),
     [
         ("text,__expected,__threshold\na,a,1.2.3\n", "tests.csv:2: threshold: '1.2.3': has to be a number"),
-        ("text,__expected\na,levenshtein(1.2.3): a\n", "tests.csv:2: assert[0]: '1.2.3': has to be a number"),
     ],
 )
 def test_a_cell_that_is_no_number_is_an_error_with_its_line(here: Path, table: str, told: str):
@@ -277,7 +315,7 @@ def test_a_cell_that_is_no_number_is_an_error_with_its_line(here: Path, table: s
         ("defaultTest: {vars: [a]}\nscenarios: [{config: [{}], tests: [{}]}]\n", "3: defaultTest.vars: "),
         ("scenarios: [{config: [{vars: [a]}], tests: [{}]}]\n", "3: scenarios[0].config[0].vars: "),
         ("scenarios: [{config: [5], tests: [{}]}]\n", "3: scenarios[0].config[0]: has to be an object"),
-        ("tests: [{vars: {text: a}, assert: [{type: python, value: x}]}]\n", "3: tests: none is left"),
+        ("tests: [{vars: {text: a}, assert: [{type: webhook, value: x}]}]\n", "3: tests: none is left"),
     ],
 )
 def test_a_wrong_shape_is_an_error_with_its_line(text: str, told: str):
@@ -286,37 +324,19 @@ def test_a_wrong_shape_is_an_error_with_its_line(text: str, told: str):
     assert f"promptfooconfig.yaml:{told}" in str(error.value)
 
 
-def test_a_similar_assertion_with_a_threshold_that_is_no_number_is_named_and_left_out(here: Path):
-    (here / "tests.csv").write_text("text,__expected,__expected2\na,similar(1.2.3): a,a\n")
-    _, warnings = planned(f"{ONE}tests: file://tests.csv\n")
-    assert warnings == ("tests.csv:2: assert[0].type: 'similar' is not understood: the assertion is left out",)
-
-
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ("providers: [echo]", "providers: [exec:true]", "3: providers: none is left that can be used"),
-        ("providers: [echo]", "providers: [exec:true]", "3: providers[0]: 'exec:true' runs a program"),
-        (
-            "type: equals, value: Paris",
-            "type: regex, value: '('",
-            "5: tests[0].assert[0]: '(' is not a regular expression",
-        ),
-        ("type: latency, threshold: 60000", "type: latency", "12: tests[6].assert[0]: scorer 'latency': option max_ms"),
+        ("providers: [echo]", "providers: [golang:a.go]", "3: providers: none is left that can be used"),
         (
             "{{ text }}",
-            "{{ txet }}",
-            "2: prompts[0]: the template uses the variable 'txet', which is not set: did you mean",
-        ),
-        (
-            "type: equals, value: Paris",
-            "type: equals, value: '{{ nothing }}'",
-            "5: tests[0].assert[0]: the template uses",
+            "{{ text | nofilter }}",
+            "2: prompts[0]: this is not a Jinja template: No filter named 'nofilter'",
         ),
         ("type: contains-json", "value: x", "11: tests[5].assert[0]: an assertion has to be an object with a `type`"),
         (
-            "threshold: 60000",
-            "threshold: 60000}], threshold: 2, x: [{a: b",
+            "threshold: 60000}]",
+            "threshold: 60000}], threshold: 2",
             "12: tests[6].threshold: 2: has to be a number",
         ),
     ],
@@ -325,3 +345,23 @@ def test_what_is_wrong_is_an_error_with_its_line(old: str, new: str, told: str):
     with pytest.raises(UsageError) as error:
         planned(ASSERTIONS.replace(old, new))
     assert f"promptfooconfig.yaml:{told}" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("assertion", "told"),
+    [
+        ("{type: regex, value: '('}", "'(' is not a regular expression"),
+        ("{type: latency}", "scorer 'latency': option max_ms"),
+        ("{type: levenshtein, value: a, threshold: 1.2.3}", "'1.2.3': has to be a number"),
+        ("{type: similar, value: a, threshold: b}", "threshold: 'b': has to be a number"),
+        ("{type: context-recall, value: a}", "needs a variable `context`"),
+        ("{type: javascript, value: file://nothing.js}", "there is no file 'nothing.js'"),
+        ("{type: contains, value: file://value.py}", "is code that computes a value, which is not supported"),
+        ("{type: select-best, value: a}", "'select-best' is not supported"),
+        ("{type: contains, value: a, rubricPrompt: b}", "rubricPrompt: is not supported"),
+    ],
+)
+def test_an_assertion_that_cannot_be_made_leaves_its_test_out(assertion: str, told: str):
+    plan, warnings = planned(f"{ONE}tests: [{{vars: {{text: a}}, assert: [{assertion}]}}, {{vars: {{text: b}}}}]\n")
+    assert [case.prompt for case in plan.cases] == ["b"]
+    assert [line for line in warnings if told in line and line.endswith("the test is left out")], warnings

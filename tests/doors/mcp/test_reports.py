@@ -59,7 +59,8 @@ def test_the_confusion_matrix_shows_which_tool_was_called_for_which(
 ) -> None:
     async def look(page: Page) -> Any:
         await opened(page, page_of_two_servers)
-        for folded in await page.locator("#confusion summary").all():
+        await page.get_by_role("button", name="Open all").click()
+        for folded in await page.locator("#confusion details:not(.chapter) > summary").all():
             await folded.click()
         matrices = await asyncio.gather(*(_matrix(page, at) for at in range(3)))
         confused = await page.locator("#confused article").first.inner_text()

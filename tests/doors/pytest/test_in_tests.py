@@ -44,7 +44,7 @@ def test_out_of_range():
 
 def test_what_a_test_logs_is_an_eval_whose_verdict_is_that_of_its_asserts(project: SmallProject) -> None:
     project.write(LOGS)
-    seen = project.run("--eval-json", "evals.json", "--eval-min-score", "0.9")
+    seen = project.run("--eval-json", "evals.json", "--eval-fail-under", "0.9")
     assert seen.counts() == {"passed": 4, "failed": 1, "skipped": 1}
     assert [(each.suite, each.case, each.score, each.passed) for each in seen.outcomes] == [
         ("test_scored", "sum", 0.75, True),

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.journey
 pytest_plugins = ["pytester"]
 __all__ = ["project"]
 
-GATES = ("--eval-json=out.json", "--eval-min-pass-rate=0.1", "--eval-min-score=0.1")
+GATES = ("--eval-json=out.json", "--eval-min-pass-rate=0.1", "--eval-fail-under=0.1")
 
 
 def undecided(project: SmallProject) -> dict[str, str]:
@@ -120,7 +120,7 @@ def test_a_session_that_dies_leaves_no_old_results_behind(project: SmallProject)
 def test_a_session_that_ends_the_process_with_0_leaves_files_that_no_gate_passes(project: SmallProject) -> None:
     """The exit code is 0 and there is no summary: only the files tell."""
     good = "test_it = describe_eval('it', data=rows('a', 'b'), task=lambda text: f'<{text}>', scorers=[right])"
-    files = ("--eval-json=out.json", "--eval-html=out.html", "--junitxml=out.xml", "--eval-min-score=0.5")
+    files = ("--eval-json=out.json", "--eval-html=out.html", "--junitxml=out.xml", "--eval-fail-under=0.5")
     project.write(good)
     assert project.run(*files).result.ret == 0
     project.write(good.replace("f'<{text}>'", "os._exit(0)"))
@@ -147,7 +147,7 @@ def test_a_session_that_ends_the_process_with_0_leaves_files_that_no_gate_passes
             ("--eval-shard=1/2",),
             "gate FAILED: for shard 1 of 2 alone (`bakeoff merge` decides the whole): mean score 0.500 over 2 cases",
         ),
-        (("-x", "--eval-min-score=0"), "gate UNDECIDED: the run was stopped"),
+        (("-x", "--eval-fail-under=0"), "gate UNDECIDED: the run was stopped"),
     ],
 )
 def test_a_gate_that_did_not_pass_is_a_failed_test_of_junit(
@@ -162,7 +162,7 @@ def test_stops():
     raise SystemExit
 """)
     keep = ("-k", "a or c") if not options else ()
-    assert project.run_apart("--junitxml=out.xml", "--eval-min-score=0.9", *keep, *options).result.ret == 1
+    assert project.run_apart("--junitxml=out.xml", "--eval-fail-under=0.9", *keep, *options).result.ret == 1
     suite = next(iter(JUnitXml.fromfile(str(project.path / "out.xml"))))
     [gate] = [case for case in suite if case.classname == "gate"]
     assert gate.result[0].message.startswith(said)
@@ -478,10 +478,10 @@ def test_cases_that_nobody_scored_shut_the_gate_of_scores(project: SmallProject)
 def test_it(case):
     return "x"
 """)
-    seen = project.run("--eval-min-score=0.9")
+    seen = project.run("--eval-fail-under=0.9")
     assert (seen.result.ret, seen.counts()) == (1, {"passed": 3})
-    assert "--eval-min-score UNDECIDED: 2 of 3 undecided (2 without a score); 0 allowed" in seen.text
-    assert project.run("--eval-min-score=0.9", "--eval-allow-undecided=2").result.ret == 0
+    assert "--eval-fail-under UNDECIDED: 2 of 3 undecided (2 without a score); 0 allowed" in seen.text
+    assert project.run("--eval-fail-under=0.9", "--eval-allow-undecided=2").result.ret == 0
 
 
 def test_a_scorer_that_never_gives_a_number_leaves_every_gate_undecided(project: SmallProject) -> None:
@@ -494,11 +494,11 @@ def test_it(case):
     return f"<{{case.input}}>"
 """
     project.write(code.format(tone="0.0"))
-    assert project.run("--eval-json=before.json", "--eval-min-score=0.5").result.ret == 0
+    assert project.run("--eval-json=before.json", "--eval-fail-under=0.5").result.ret == 0
     project.write(code.format(tone="None"))
-    seen = project.run(*GATES, "--eval-min-score=0.9")
+    seen = project.run(*GATES, "--eval-fail-under=0.9")
     assert (seen.result.ret, seen.counts()) == (1, {"passed": 3})
-    assert "--eval-min-score UNDECIDED: 3 of 3 undecided (3 unscored by tone, which scored nothing)" in seen.text
+    assert "--eval-fail-under UNDECIDED: 3 of 3 undecided (3 unscored by tone, which scored nothing)" in seen.text
     assert merged(project) == 3
     assert project.run("--eval-baseline=before.json").result.ret == 1
     assert project.run(*GATES, "--eval-allow-undecided=3").result.ret == 0

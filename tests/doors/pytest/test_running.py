@@ -76,7 +76,7 @@ def test_most():
     [
         ("", (), 10),
         ("concurrency=3", (), 3),
-        ("concurrency=3", ("--eval-concurrency", "4"), 4),
+        ("concurrency=3", ("--eval-jobs", "4"), 4),
         ("rounds=2, concurrency=5", (), 5),
     ],
 )

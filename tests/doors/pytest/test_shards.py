@@ -69,10 +69,10 @@ def test_tests_that_are_no_evals_are_in_every_shard_and_others_are_deselected(pr
     seen = project.run("--eval-shard", "3/3")
     assert seen.counts() == {"passed": 5, "deselected": 11}
     assert project.run("--eval-shard", "2/3", "-k", "plain").counts() == {"passed": 1, "deselected": 15}
-    gated = project.run("--eval-shard", "2/3", "--eval-min-score=0", "--eval-allow-undecided=100%")
+    gated = project.run("--eval-shard", "2/3", "--eval-fail-under=0", "--eval-allow-undecided=100%")
     assert "The gate passed for shard 2 of 3 alone (`bakeoff merge` decides the whole)." in gated.text
     assert (
-        "--eval-min-score passed: for shard 2 of 3 alone (`bakeoff merge` decides the whole): mean score" in gated.text
+        "--eval-fail-under passed: for shard 2 of 3 alone (`bakeoff merge` decides the whole): mean score" in gated.text
     )
 
 

@@ -367,13 +367,13 @@ test_rounds = describe_eval("rounds", data=rows("a"), task=str, scorers=[most], 
 test_each = describe_eval("each", data=rows("a"), task=str, scorers=[most] * 3, threshold=0.7, rounds=2, gate="pass^k")
 test_cases = describe_eval("cases", data=rows(*"abc"), task=str, scorers=[most], threshold=0.7)
 """)
-    seen = project.run("--eval-min-score", "0.7")
+    seen = project.run("--eval-fail-under", "0.7")
     assert seen.counts() == {"passed": 6}
     assert [each.passed for each in seen.outcomes] == [True] * 6
-    alone = project.run("--eval-min-score", "0.7", "test_it.py::test_mean")
+    alone = project.run("--eval-fail-under", "0.7", "test_it.py::test_mean")
     assert alone.outcomes[0].score == sum([0.7] * 3) / 3 < 0.7
     assert (seen.result.ret, alone.result.ret) == (0, 0)
-    assert "--eval-min-score passed" in alone.text
+    assert "--eval-fail-under passed" in alone.text
 
 
 def test_a_task_that_raises_does_not_pass_where_nothing_has_to_be_reached(project: SmallProject) -> None:

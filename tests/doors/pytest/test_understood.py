@@ -179,7 +179,7 @@ async def test_awaited(run_eval):
     await result.judge(Contains())
     run_eval.sync("q", task=lambda input: "right", expected="right").judge_sync(Contains())
 """)
-    seen = project.run("--eval-min-score", "0.5")
+    seen = project.run("--eval-fail-under", "0.5")
     assert seen.counts() == {"passed": 2, "failed": 4}
     assert "test_it.py:25: this eval was called and never awaited: write `await run_eval(…)`" in seen.text
     assert "test_it.py:29: this eval was called and never awaited: write `await result.judge(…)`" in seen.text
@@ -189,7 +189,7 @@ async def test_awaited(run_eval):
     assert "test_it.py:18: this eval was called and never awaited" in seen.text
     assert "RuntimeWarning" not in seen.text
     assert seen.result.ret == 1
-    assert "--eval-min-score UNDECIDED: 4 of 10 undecided (4 not run)" in seen.text  # what was forgotten is undecided
+    assert "--eval-fail-under UNDECIDED: 4 of 10 undecided (4 not run)" in seen.text  # what was forgotten is undecided
 
 
 UNCOLLECTED = """

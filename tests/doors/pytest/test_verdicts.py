@@ -23,9 +23,9 @@ def test_it(case):
 @pytest.mark.parametrize("threshold", ["None", "1.0", "0.2"])
 def test_a_failed_gate_is_red_first_and_last(project: SmallProject, threshold: str, quiet: tuple[str, ...]) -> None:
     project.write(POOR.replace("THRESHOLD", threshold))
-    seen = project.run("--eval-min-score=0.9", "--eval-html=page.html", "--color=yes", *quiet)
+    seen = project.run("--eval-fail-under=0.9", "--eval-html=page.html", "--color=yes", *quiet)
     assert seen.result.ret == 1
-    wanted = "--eval-min-score FAILED: mean score 0.300 over 12 cases, wanted 0.9"
+    wanted = "--eval-fail-under FAILED: mean score 0.300 over 12 cases, wanted 0.9"
     last = seen.text.rstrip().splitlines()[-1]
     assert last == f"\x1b[31m\x1b[1mThe gate did not pass: {wanted}.\x1b[0m"
     section = seen.text[seen.text.index(" evals ") :].splitlines()[1:]
@@ -39,13 +39,13 @@ def test_a_failed_gate_is_red_first_and_last(project: SmallProject, threshold: s
 
 def test_a_gate_that_passed_is_green_unless_a_test_failed(project: SmallProject) -> None:
     project.write(POOR.replace("THRESHOLD", "0.2"))
-    seen = project.run("--eval-min-score=0.2", "--eval-html=page.html")
+    seen = project.run("--eval-fail-under=0.2", "--eval-html=page.html")
     assert (seen.result.ret, seen.text.rstrip().splitlines()[-1]) == (0, "The gate passed.")
     page = (project.path / "page.html").read_text()
     assert '<span class="badge state-passed">passed</span>' in page
     assert "Nothing failed." in page
     project.write("def test_fails():\n    assert 0\n", "test_other.py")
-    seen = project.run("--eval-min-score=0.2")
+    seen = project.run("--eval-fail-under=0.2")
     assert seen.result.ret == 1
     assert " 1 failed, 12 passed in " in seen.text.rstrip().splitlines()[-1]
 
@@ -60,9 +60,9 @@ def test_scores_without_a_threshold_stand_beside_no_word_of_success(project: Sma
 
 def test_the_worst_gate_is_the_verdict(project: SmallProject) -> None:
     project.write(POOR.replace("THRESHOLD", "0.2") + '\ndef test_none(to_eval):\n    pytest.skip("no key")\n')
-    seen = project.run("--eval-min-score=0.9", "--eval-min-pass-rate=0.5", "--eval-allow-undecided=1")
+    seen = project.run("--eval-fail-under=0.9", "--eval-min-pass-rate=0.5", "--eval-allow-undecided=1")
     last = seen.text.rstrip().splitlines()[-1]
-    assert last.startswith("1 of 2 gates did not pass: --eval-min-score FAILED: mean score 0.300 over 12 cases")
+    assert last.startswith("1 of 2 gates did not pass: --eval-fail-under FAILED: mean score 0.300 over 12 cases")
     allowed = "1 of 13 undecided (1 skipped); 1 allowed (--eval-allow-undecided)"
     assert f"--eval-min-pass-rate passed: 12 of 12 passed (100.0 %), wanted 50.0 %; {allowed}" in seen.text
     seen = project.run("--eval-min-pass-rate=0.5")
@@ -72,10 +72,10 @@ def test_the_worst_gate_is_the_verdict(project: SmallProject) -> None:
 
 def test_junit_has_the_ledger_and_the_gates_as_properties_of_the_suite(project: SmallProject) -> None:
     project.write(POOR.replace("THRESHOLD", "0.2") + '\ndef test_none(to_eval):\n    pytest.skip("no key")\n')
-    project.run("--junitxml=out.xml", "--eval-junit", "--eval-min-score=0.9")
+    project.run("--junitxml=out.xml", "--eval-junit", "--eval-fail-under=0.9")
     found = ElementTree.parse(project.path / "out.xml").getroot().findall("testsuite/properties/property")
     properties = {each.get("name"): each.get("value") for each in found}
-    gate = properties.pop("eval.gate.eval-min-score") or ""
+    gate = properties.pop("eval.gate.eval-fail-under") or ""
     assert gate.startswith("FAILED: mean score ")
     assert "; 1 of 13 undecided (1 skipped)" in gate
     assert properties == {

@@ -69,7 +69,7 @@ async def test_with_one_slot_temperature_and_seed_decide_what_is_said(use_cache:
 
 def test_the_example_of_the_documentation_runs(use_cache: None, tmp_path: Path) -> None:
     """It needs the weights, so the test of the other pages' examples leaves it out."""
-    [example] = re.findall(r"^```text\n(import asyncio\n.*?)^```$", PAGE.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+    [example] = re.findall(r"^```python\n(import asyncio\n.*?)^```$", PAGE.read_text("utf-8"), re.DOTALL | re.MULTILINE)
     done = subprocess.run([sys.executable, "-c", example], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()

@@ -98,7 +98,7 @@ def test_no_eval_meets_no_gate() -> None:
     gates = judge_gates(SuiteGates(0.0, 0.0, kept_suite([1.0])), [], whole_summary([]))
     assert [(gate.option, gate.met) for gate in gates] == [
         ("--eval-min-pass-rate", False),
-        ("--eval-min-score", False),
+        ("--eval-fail-under", False),
         ("--eval-baseline", False),
     ]
     assert judge_gates(SuiteGates(), [], whole_summary([])) == ()

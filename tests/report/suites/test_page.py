@@ -38,12 +38,12 @@ def test_the_page_shows_suites_gates_and_worst_cases(chromium: Chromium, tmp_pat
         outcome(0.5, "tests/test_y.py::test_rounds[x]", records=rounds),
         outcome(None, "tests/test_y.py::test_rounds[y]", records=(broken(),), problem="Judge: ValueError: boom"),
     ]
-    gate = GateResult(option="--eval-min-score", met=False, sentence="mean score 0.640 over 5 cases, wanted 0.9")
+    gate = GateResult(option="--eval-fail-under", met=False, sentence="mean score 0.640 over 5 cases, wanted 0.9")
     page = written(tmp_path / "evals.html", outcomes, (gate,))
 
     async def look(page_: Page) -> list[str]:
         await page_.goto(page.as_uri())
-        return [await page_.locator(f"section#{name}").inner_text() for name in ("suites", "gates", "worst")]
+        return [await page_.locator(f"section#{name}").text_content() or "" for name in ("suites", "gates", "worst")]
 
     suites, gates, worst = chromium(look)
     assert "test_capitals" in suites

@@ -108,7 +108,7 @@ def test_without_the_option_junit_is_as_pytest_has_it(pytester: pytest.Pytester)
         (["--eval-html=test_x.py/x.html"], "*--eval-html test_x.py/x.html cannot be written*"),
         (["--eval-baseline=nowhere.json"], "*nowhere.json cannot be read: No such file*"),
         (["--eval-baseline=test_x.py"], "*test_x.py is not a valid --eval-json file*"),
-        (["--eval-min-score=2"], "*--eval-min-score: '2' is not a number between 0 and 1"),
+        (["--eval-fail-under=2"], "*--eval-fail-under*: '2' is not a number between 0 and 1"),
         (["--eval-min-pass-rate=nan"], "*--eval-min-pass-rate: 'nan' is not a number between 0 and 1"),
         (["--eval-min-pass-rate=most"], "*--eval-min-pass-rate: 'most' is not a number between 0 and 1"),
     ],
@@ -137,7 +137,7 @@ def test_a(evaluated): evaluated(1.0)
 def test_b(evaluated): os.kill(os.getpid(), {int(signal.SIGINT)})
 def test_c(evaluated): evaluated(1.0)
 """
-    result = run(pytester, "--eval-json=out.json", "--eval-html=out.html", "--eval-min-score=1", test=test, apart=True)
+    result = run(pytester, "--eval-json=out.json", "--eval-html=out.html", "--eval-fail-under=1", test=test, apart=True)
     assert result.ret == pytest.ExitCode.INTERRUPTED
     file = read_eval_file(pytester.path / "out.json")
     assert (file.complete, [suite.suite for suite in file.suites]) == (False, ["test_a"])
@@ -163,7 +163,7 @@ def test_github_gets_annotations_and_a_summary_where_it_runs(
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(pytester.path / "summary.md"))
     monkeypatch.setenv("GITHUB_WORKSPACE", str(pytester.path.parent))
     scores = {"a": 1.0, **{f"b{place:02}": 0.0 for place in range(12)}}
-    result = run(pytester, "--tb=no", "--eval-min-score=0.5", scores=scores)
+    result = run(pytester, "--tb=no", "--eval-fail-under=0.5", scores=scores)
     errors = [line for line in result.outlines if line.startswith("::error ")]
     assert len(errors) == 10
     assert errors[0] == (
@@ -174,8 +174,8 @@ def test_github_gets_annotations_and_a_summary_where_it_runs(
     told = (pytester.path / "summary.md").read_text()
     assert "## Evals" in told
     assert "| `test_capitals` | 13 | 0.077 |" in told
-    assert "\\-\\-eval-min-score FAILED" not in told
-    assert "--eval-min-score FAILED" in told
+    assert "\\-\\-eval-fail-under FAILED" not in told
+    assert "--eval-fail-under FAILED" in told
     assert "| `test_x.py::test_capitals[b00]` | 0.00 | 0.5 |" in told
 
 
@@ -184,11 +184,11 @@ def test_merging_judges_all_shards_and_writes_file_and_page(tmp_path: Path, pyte
     for name, part in (("a.json", cases[:1]), ("b.json", cases[1:])):
         (pytester.path / name).write_bytes(file_bytes(part))
     made = run_bakeoff(
-        pytester, "merge", "a.json", "b.json", "-o", "all.json", "--html", "all.html", "--min-score", "0.75"
+        pytester, "merge", "a.json", "b.json", "-o", "all.json", "--html", "all.html", "--fail-under", "0.75"
     )
     assert made.ret == 0
     made.stderr.fnmatch_lines(
-        ["wrote all.json", "wrote all.html", "*test_capitals*4*0.750*", "*--min-score passed: mean score 0.750*"]
+        ["wrote all.json", "wrote all.html", "*test_capitals*4*0.750*", "*--fail-under passed: mean score 0.750*"]
     )
     assert "The gate passed. " in (pytester.path / "all.html").read_text()
     assert read_eval_file(pytester.path / "all.json").planned.planned == 4
@@ -234,11 +234,11 @@ def test_a_file_elsewhere_after_a_space_is_refused_since_pytest_looks_for_its_co
 
 
 def test_the_page_of_a_kept_session_shows_the_gate_that_it_judged(pytester: pytest.Pytester) -> None:
-    run(pytester, "--eval-min-score=1", "--eval-results=results", test=SPEC, plugin=REAL, apart=True)
+    run(pytester, "--eval-fail-under=1", "--eval-results=results", test=SPEC, plugin=REAL, apart=True)
     assert run_bakeoff(pytester, "report", "--no-open", "-o", "page.html").ret == 0
     page = (pytester.path / "page.html").read_text()
     assert "badge state-failed" in page
-    assert "The gate did not pass: --eval-min-score FAILED: mean score" in page
+    assert "The gate did not pass: --eval-fail-under FAILED: mean score" in page
     assert "5 evals planned: " in page
     [entry] = read_entries(pytester.path / "results")
     assert isinstance(entry, IndexEntry)

@@ -36,27 +36,27 @@ def test_a_pass_rate_forgives_nothing_in_a_run_that_was_stopped(pytester: pytest
 
 
 def test_a_mean_below_the_least_score_fails_a_run_in_which_every_test_passed(pytester: pytest.Pytester) -> None:
-    result = run(pytester, "--eval-min-score=0.9", a=1.0, b=0.6)
-    result.stdout.fnmatch_lines(["--eval-min-score FAILED: mean score 0.800 over 2 cases, wanted 0.9", "*2 passed*"])
+    result = run(pytester, "--eval-fail-under=0.9", a=1.0, b=0.6)
+    result.stdout.fnmatch_lines(["--eval-fail-under FAILED: mean score 0.800 over 2 cases, wanted 0.9", "*2 passed*"])
     assert result.ret == 1
-    assert run(pytester, "--eval-min-score=0.8", a=1.0, b=0.6).ret == 0
+    assert run(pytester, "--eval-fail-under=0.8", a=1.0, b=0.6).ret == 0
 
 
 @pytest.mark.parametrize("test", ["def test_plain(): pass", "# no test at all"])
 def test_a_gate_without_evals_is_not_met(pytester: pytest.Pytester, test: str) -> None:
-    result = run(pytester, "--eval-min-score=0", test=test)
-    result.stdout.fnmatch_lines(["--eval-min-score FAILED: no eval was run"])
+    result = run(pytester, "--eval-fail-under=0", test=test)
+    result.stdout.fnmatch_lines(["--eval-fail-under FAILED: no eval was run"])
     assert result.ret == 1
 
 
 def test_collecting_only_passes_no_judgement(pytester: pytest.Pytester) -> None:
-    result = run(pytester, "--collect-only", "--eval-min-score=1", "--eval-json=out.json", a=1.0)
+    result = run(pytester, "--collect-only", "--eval-fail-under=1", "--eval-json=out.json", a=1.0)
     assert result.ret == 0
     assert not (pytester.path / "out.json").exists()
 
 
 def test_errors_of_collection_keep_their_own_exit_status(pytester: pytest.Pytester) -> None:
-    assert run(pytester, "--eval-min-score=0", test="import nothing_of_that_name").ret == pytest.ExitCode.INTERRUPTED
+    assert run(pytester, "--eval-fail-under=0", test="import nothing_of_that_name").ret == pytest.ExitCode.INTERRUPTED
 
 
 def test_a_baseline_fails_a_run_only_where_it_is_significantly_worse(pytester: pytest.Pytester) -> None:

@@ -12,7 +12,7 @@ from bakeoff._kernel.files import read_file
 from bakeoff._kernel.text import count_of
 from bakeoff.cli.console import err, say, warn
 from bakeoff.cli.declare import FAILED, INTERRUPTED, PASSED, Flags, command, flag, group_of
-from bakeoff.cli.flags import ALLOW_UNDECIDED, CONFIG, ExitZero, PlanFlags, ReportFlags, Results, allowed_in
+from bakeoff.cli.flags import CONFIG, ExitZero, GateFlags, PlanFlags, ReportFlags, Results, allowed_in
 from bakeoff.errors import UsageError
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def compare(
     ] = None,
     candidate: Annotated[str | None, Argument(metavar="CANDIDATE", help="The later run.")] = None,
     results: Results = Path("results"),
-    allow_undecided: str = ALLOW_UNDECIDED,
+    wanted: GateFlags,
     exit_zero: ExitZero = False,
     shown_as: ReportFlags,
 ) -> int:
@@ -59,6 +59,7 @@ def compare(
     from bakeoff.cli.run_plan import show_report
     from bakeoff.doors.mcp.runs import compare_servers, last_two_runs
     from bakeoff.report.compare.tool_versions import describe_versions
+    from bakeoff.report.gates import GateEvidence, GateRule
     from bakeoff.report.readers import find_source
 
     if baseline is None:
@@ -67,7 +68,9 @@ def compare(
         raise UsageError(f"compare {baseline!r} with what? Name a second run, or none for the last two")
     else:
         first, second = find_source(results, baseline), find_source(results, candidate)
-    report = compare_servers(first, second, allowed_in(allow_undecided))
+    rule = GateRule("regression", wanted.margin, wanted.undecidable)
+    common = GateEvidence(allowed=allowed_in(wanted.allow_undecided), rule=rule)
+    report = compare_servers(first, second, common)
     show_report(report.model_dump_json, describe_versions(report), shown_as)
     return PASSED if exit_zero and report.exit_code == FAILED else report.exit_code
 

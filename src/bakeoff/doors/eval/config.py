@@ -276,6 +276,7 @@ class PromptCase:
     scorers: tuple[ScorerSpec, ...] | None = None
     threshold: float | None = None
     tags: Mapping[str, str] = field(default_factory=dict)
+    around: tuple[str, str] = ("", "")  # stands before and after the prompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,6 +296,7 @@ class PromptSuite:
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     warnings: tuple[str, ...] = ()  # about what is not understood, or not run
     sources: tuple[Path, ...] = ()  # the files that it was read from
+    mapping: tuple[tuple[str, str, int], ...] = ()  # parts of another tool's file, what they are here, how many
 
 
 SCHEMA_NAME = "bakeoff.schema.json"

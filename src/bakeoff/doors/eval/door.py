@@ -25,8 +25,11 @@ class EvalDoor(Door):
     pages = True
 
     def registry(self, plan: Plan, options: RunOptions) -> Registry:  # noqa: ARG002 - the signature of all doors
-        """Return the usual registry, extended by subjects that are commands."""
-        return default_registry().with_subject("command", _command)
+        """Return the usual registry, extended by commands, code and addresses of the user."""
+        registry = default_registry()
+        for kind in ("code", "command", "http"):
+            registry = registry.with_subject(kind, _of_users)
+        return registry
 
     def options(self, plan: Plan, options: RunOptions) -> RunOptions:
         """Apply the limits of the configuration unless the command line sets them."""
@@ -61,7 +64,10 @@ class EvalDoor(Door):
         return DoorResults(text=(*usual, *((section,) if section else ())))
 
 
-def _command(spec: "SubjectSpec") -> "Subject":
+def _of_users(spec: "SubjectSpec") -> "Subject":
+    from bakeoff.subjects.code import CodeSubject, HttpSubject
     from bakeoff.subjects.command import CommandSubject
 
-    return CommandSubject.from_spec(spec)
+    kinds: dict[str, type[CommandSubject | CodeSubject | HttpSubject]]
+    kinds = {"command": CommandSubject, "code": CodeSubject, "http": HttpSubject}
+    return kinds[spec.kind].from_spec(spec)

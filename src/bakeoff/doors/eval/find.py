@@ -20,21 +20,21 @@ NAMES = (CONFIG_NAME, "bakeoff.yml", PYPROJECT, "promptfooconfig.yaml", "promptf
 """The files to look for in a folder; the first one that exists is used."""
 
 
-def read_suite(path: Path | None) -> PromptSuite:
-    """Read the configuration at a path: a file, or a folder that has one."""
+def read_suite(path: Path | None, judge: str | None = None) -> PromptSuite:
+    """Read the configuration at a path: a file, or a folder that has one. `judge` replaces the judge that it names."""
     file = find_config(path)
     if (folder := str(file.resolve().parent)) not in sys.path:
         sys.path.append(folder)  # functions that it names may lie beside it, like files of cases
     if file.suffix == ".toml":
-        return suite_of(read_pyproject(file))
+        return suite_of(read_pyproject(file), judge)
     placed = read_yaml(file)
     keys = set(placed.value) if isinstance(placed.value, dict) else set()
     by_its_keys = keys & {"providers", "tests", "defaultTest"} and not keys & {"subjects", "cases", "scorers"}
     if by_its_keys or file.name.startswith("promptfooconfig"):
         from bakeoff.doors.eval.promptfoo import suite_of_promptfoo  # most configurations are ours
 
-        return suite_of_promptfoo(placed)
-    return suite_of(placed)
+        return suite_of_promptfoo(placed, judge)
+    return suite_of(placed, judge)
 
 
 def find_config(path: Path | None) -> Path:

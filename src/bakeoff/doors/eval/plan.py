@@ -13,7 +13,7 @@ from bakeoff._kernel.yaml import gathered
 from bakeoff.doors.eval.config import LimitsConfig, PromptCase, PromptSuite, SuitePrompt, printable
 from bakeoff.errors import UsageError
 from bakeoff.models.prompt_templates import TemplateProblem
-from bakeoff.plan import CLUSTER_TAG, PROMPT_TAG, Case, Limits, PassRule, Plan
+from bakeoff.plan import CLUSTER_TAG, PROMPT_TAG, Case, Limits, PassRule, Plan, SubjectSpec
 from bakeoff.scorers.entries import scoring_problem
 
 DOOR = "eval"
@@ -31,6 +31,7 @@ class EvalRequest(FrozenModel):
     subjects: tuple[str, ...] = Field(default=(), description="names of subjects; empty: all")
     cases: tuple[str, ...] = Field(default=(), description="names or tags of cases; empty: all")
     rounds: PositiveInt | None = Field(default=None, description="replaces `rounds`")
+    judge: str | None = Field(default=None, description="replaces `judge`")
 
 
 class EvalPlanSettings(FrozenModel):
@@ -81,13 +82,24 @@ def build_plan(suite: PromptSuite, request: EvalRequest | None = None) -> Plan:
     return Plan(
         name=printable(suite.name, 80) or "eval",
         cases=cases,
-        subjects=tuple(spec for spec in suite.subjects if not request.subjects or spec.name in request.subjects),
+        subjects=tuple(
+            _knowing(spec, cases) for spec in suite.subjects if not request.subjects or spec.name in request.subjects
+        ),
         scorers=suite.scorers,
         rounds=request.rounds or suite.rounds,
         threshold=suite.threshold,
         seed=suite.seed,
         door=DOOR,
         settings=settings.model_dump(mode="json", exclude_defaults=True),
+    )
+
+
+def _knowing(spec: SubjectSpec, cases: Sequence[Case]) -> SubjectSpec:
+    """Return a subject with the values of the cases, if its code reads them."""
+    if "variables" not in spec.options:
+        return spec
+    return spec.model_copy(
+        update={"options": {**spec.options, "variables": {each.id: each.variables for each in cases}}}
     )
 
 
@@ -139,7 +151,7 @@ class _FilledCase:
     def _case(self, given: PromptCase, prompt: SuitePrompt, name: str) -> Case | None:
         values = {**given.variables, **({} if given.input is None else {"input": given.input})}
         try:
-            text = prompt.template.fill(values)
+            text = prompt.template.fill(values).join(given.around)  # what stands before and after it
             if not text.strip():
                 raise TemplateProblem("the prompt is empty")
         except TemplateProblem as problem:

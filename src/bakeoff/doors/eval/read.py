@@ -3,6 +3,7 @@
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -58,17 +59,22 @@ _RESERVED = ("input", "expected")
 _PROMPT_SUFFIXES = (".txt", ".md", ".j2", ".jinja", ".jinja2", ".prompt")
 
 
-def suite_of(placed: PlacedYaml) -> PromptSuite:
-    """Check a configuration, and read all files that it names. One error lists all problems."""
+def suite_of(placed: PlacedYaml, judge: str | None = None) -> PromptSuite:
+    """Check a configuration, and read all files that it names. One error lists all problems.
+
+    `judge` replaces the model that the file names as judge.
+    """
     if not isinstance(placed.value, dict):
         raise UsageError(f"{placed.file}:1: this is not a configuration: it needs `cases` or `prompts`, and `scorers`")
+    value = placed.value if judge is None else {**placed.value, "judge": judge}
+    placed = replace(placed, value=value)
     try:
         return _SuiteReader(placed, placed.read(EvalConfig, EXAMPLES)).suite()
     except ConfigError as error:
         if not isinstance(error.__cause__, ValidationError):
             raise
         wrong = {str(item["loc"][0]) for item in error.__cause__.errors()}
-        return _SuiteReader(placed, _rest_of(placed.value, wrong), error.problems).suite()
+        return _SuiteReader(placed, _rest_of(value, wrong), error.problems).suite()
 
 
 def _rest_of(value: dict[str, JsonValue], wrong: set[str]) -> EvalConfig:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from bakeoff._kernel.text import visible
+from bakeoff.doors.eval.config import PromptSuite
 from bakeoff.doors.eval.plan import EvalPlanSettings
 from bakeoff.plan import PROMPT_TAG, Plan
 from bakeoff.record import Record
@@ -61,6 +62,15 @@ def _costs(plan: Plan, records: Iterable[Record]) -> dict[tuple[str, str], float
             key = (prompts[record.case], record.subject)
             found[key] = found.get(key, 0.0) + record.spent.cost
     return found
+
+
+def mapping_sections(suite: PromptSuite) -> tuple[Section, ...]:
+    """List what the parts of another tool's file are here, and what is left out."""
+    rows = tuple((Quote(theirs), Quote(ours), count) for theirs, ours, count in suite.mapping)
+    titles = (Column("In the file"), Column("Here"), Column("Count", align="end"))
+    read = Section("read", "What is read", (Table(titles, rows, "The parts of the file, and what they are here"),))
+    warnings = tuple(visible(warning, 500) for warning in suite.warnings)
+    return (read, Section("left-out", "Left out, or assumed", (BulletList(warnings),))) if warnings else (read,)
 
 
 def left_out_section(settings: EvalPlanSettings) -> Section | None:

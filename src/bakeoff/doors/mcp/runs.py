@@ -11,7 +11,7 @@ from bakeoff.mcp.changes import changes
 from bakeoff.mcp.snapshot import Snapshot
 from bakeoff.plan import Plan
 from bakeoff.report.compare.tool_versions import VersionReport, compare_versions
-from bakeoff.report.gates import NONE_ALLOWED, Allowance
+from bakeoff.report.gates import NO_EVIDENCE, GateEvidence
 from bakeoff.report.readers import Source, find_source
 from bakeoff.storage.run_folder import RunFolder, run_folders
 
@@ -36,7 +36,7 @@ def last_two_runs(results: Path) -> tuple[Source, Source]:
     return _source(results, earlier), _source(results, newest)
 
 
-def compare_servers(baseline: Source, candidate: Source, allowed: Allowance = NONE_ALLOWED) -> VersionReport:
+def compare_servers(baseline: Source, candidate: Source, common: GateEvidence = NO_EVIDENCE) -> VersionReport:
     """Compare the servers of two runs of an evaluation. Raise `UsageError` for a run of another kind."""
     for source in (baseline, candidate):
         if source.plan.door != DOOR:
@@ -45,7 +45,7 @@ def compare_servers(baseline: Source, candidate: Source, allowed: Allowance = NO
                 "`bakeoff mcp evaluate`"
             )
     before, after = (Snapshot.of_tools(settings_of(source.plan).tools) for source in (baseline, candidate))
-    return compare_versions(baseline, candidate, changes(before, after), allowed)
+    return compare_versions(baseline, candidate, changes(before, after), common)
 
 
 def compare_with_run_before(folder: RunFolder, plan: Plan) -> VersionReport | None:

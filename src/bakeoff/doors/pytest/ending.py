@@ -90,7 +90,7 @@ def read_gates(config: pytest.Config) -> "SuiteGates":
         register(config, None if before is None else before.outcomes)
     return SuiteGates(
         option.eval_min_pass_rate,
-        option.eval_min_score,
+        option.eval_fail_under,
         before,
         GateRule(option.eval_gate or "regression", option.eval_margin, option.eval_undecidable),
         labelled=results_folder(config) if option.eval_require_calibrated_judge else None,

@@ -49,7 +49,7 @@ def add_options(group: pytest.OptionGroup) -> None:
     """Add the options of evals, their reports and their gates, for `pytest_addoption`."""
     add, rest = group.addoption, "the rest is undecided (verdict budget)"
     at_a_time = f"cases of a suite that run at a time (default {DEFAULT_CONCURRENCY})"
-    add("--eval-concurrency", type=_count, metavar="N", help=at_a_time)
+    add("--eval-jobs", "--eval-concurrency", type=_count, metavar="N", help=at_a_time)
     add("--eval-rounds", type=_count, metavar="K", help="how often each task is repeated (default 1)")
     part = "run only part I of N of the evals, such as 2/4 (default BAKEOFF_SHARD, or all); `bakeoff merge` joins all"
     add("--eval-shard", type=_shard, metavar="I/N", help=part)
@@ -70,7 +70,13 @@ def add_options(group: pytest.OptionGroup) -> None:
     add("--eval-junit", action="store_true", help="add scores to the --junitxml file, as properties of each test")
     share = "share of evals that must reach their thresholds, 0 to 1; single misses then do not fail the run"
     add("--eval-min-pass-rate", type=_share, metavar="SHARE", help=share)
-    add("--eval-min-score", type=_share, metavar="SCORE", help="minimum mean score of all evals, 0 to 1")
+    add(
+        "--eval-fail-under",
+        "--eval-min-score",
+        type=_share,
+        metavar="SCORE",
+        help="lowest mean score that passes, 0 to 1",
+    )
     undecided = (
         "a number (3) or share (0.05) of evals that may be undecided (broken scorers, fixtures, providers, workers)"
     )
@@ -98,7 +104,7 @@ REPORT_OPTIONS = (
     "eval_html",
     "eval_junit",
     "eval_min_pass_rate",
-    "eval_min_score",
+    "eval_fail_under",
     "eval_baseline",
     "eval_gate",
     "eval_history",
@@ -157,7 +163,7 @@ def shard_of(config: pytest.Config) -> tuple[int, int] | None:
 
 def concurrency_of(config: pytest.Config, settings: "Settings") -> int:
     """Return how many cases run at a time: the option wins over the suite."""
-    chosen: int | None = config.getoption("eval_concurrency")
+    chosen: int | None = config.getoption("eval_jobs")
     return chosen or settings.concurrency or DEFAULT_CONCURRENCY
 
 

@@ -180,7 +180,7 @@ def eval_suite(
         gate: how the rounds of a case become one score: their `mean` (the default), `pass@k` or `pass^k`.
         rounds: how often the function is called for a case; None takes `--eval-rounds`, or 1.
         timeout: seconds for the function, and for each scorer (default 60); None for no limit.
-        concurrency: cases at a time; None takes `--eval-concurrency`, or 10.
+        concurrency: cases at a time; None takes `--eval-jobs`, or 10.
         skip_if: a value, or a function called before data is loaded; a text is the reason.
         null_as_zero: count a scorer that returns None as 0 instead of leaving it out.
         retries: how often the function is called again if a provider or the network fails (default 2).

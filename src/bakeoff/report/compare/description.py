@@ -4,7 +4,7 @@ Also describe how far two runs of one subject agree, and what a design of cases 
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from bakeoff._kernel.model import FrozenModel
@@ -27,6 +27,7 @@ from bakeoff.report.blocks import (
     TextBlock,
     Tone,
     Value,
+    Why,
     columns,
     mark_of,
 )
@@ -50,6 +51,7 @@ from bakeoff.report.formatting import (
 from bakeoff.report.gates import GATE_TONES, GateEvidence, decide_gate
 from bakeoff.report.judges.calibration import CalibratedPair
 from bakeoff.report.readers import find_source
+from bakeoff.report.reasons import normalised
 from bakeoff.report.scores import SCORE_COLUMNS, score_cells
 from bakeoff.stats.comparison import Comparison
 from bakeoff.stats.gates import GateJudgement, GateVerdict, PairedArms, judge_pairs
@@ -71,6 +73,7 @@ _OUTCOMES: dict[Outcome, tuple[str, Tone]] = {
     "tie": ("same", "muted"),
 }
 _POWER = "with a power of 80 %"
+_MAX_WHYS = 3  # reasons of losses on the first screen
 _MAX_OPEN = 2  # with more pairs, a page opens only the sections of regressions
 _MAX_IN_MENU = 4  # pairs
 _MAX_CASES = 50  # shown as text
@@ -109,7 +112,24 @@ def describe_comparison(report: CompareReport) -> Report:
         *(section for chapter in chapters for section in _chapter(report, chapter)),
         *(_details(chapter) for chapter in chapters if chapter.pair.details),
     )
-    return _overview(report, sections) if several else _single(report.pairs[0], sections)
+    described = _overview(report, sections) if several else _single(report.pairs[0], sections)
+    return replace(described, whys=tuple(_why_worse(chapters)))
+
+
+def _why_worse(chapters: Sequence[_Chapter]) -> Iterator[Why]:
+    """Yield the most frequent reasons of cases that got worse."""
+    found: dict[str, list[tuple[CaseChange, str]]] = {}
+    for chapter in chapters:
+        place = f"#pair-{chapter.number}" if chapter.several else "#cases"
+        worse = [case for case in chapter.pair.cases if case.outcome == "loss" and not chapter.pair.control]
+        for case in worse:
+            found.setdefault(normalised(case.candidate.why), []).append((case, place))
+    word, tone = _OUTCOMES["loss"]
+    for alike in sorted(found.values(), key=len, reverse=True)[:_MAX_WHYS]:
+        case, place = alike[0]
+        often = f"{count_of(len(alike), 'case')} like this" if len(alike) > 1 else ""
+        why = Datum(Quote(case.candidate.why or "lower score"), href=place)
+        yield Datum(word, tone=tone), visible(case.case, 60), why, often
 
 
 def _single(pair: PairReport, sections: tuple[Section, ...]) -> Report:
@@ -473,8 +493,7 @@ def _details(chapter: _Chapter) -> Section:
         _detail(detail, cases[detail.case], chapter.detail_id(at)) for at, detail in enumerate(chapter.pair.details)
     )
     lead = "For each case, the first round that ended differently. The largest losses come first."
-    section = chapter.section("changes", "What changed", *blocks, lead=lead)
-    return replace(section, folded=True) if chapter.several else section
+    return replace(chapter.section("changes", "What changed", *blocks, lead=lead), folded=True)
 
 
 def _detail(detail: CaseDetail, case: CaseChange, place: str) -> Section:

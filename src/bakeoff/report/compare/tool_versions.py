@@ -39,7 +39,7 @@ from bakeoff.report.compare.description import (
     plotted_difference,
 )
 from bakeoff.report.formatting import UNKNOWN, percent, sentence
-from bakeoff.report.gates import NONE_ALLOWED, Allowance, GateDecision, GateEvidence, decide_gate
+from bakeoff.report.gates import NO_EVIDENCE, GateDecision, GateEvidence, decide_gate
 from bakeoff.report.readers import Source
 from bakeoff.report.summary import is_control
 from bakeoff.report.tools import LEVEL_TONES, listed_changes, text_diff
@@ -81,7 +81,7 @@ class VersionReport(FrozenModel):
 
 
 def compare_versions(
-    baseline: Source, candidate: Source, changes: Sequence[ToolChange], allowed: Allowance = NONE_ALLOWED
+    baseline: Source, candidate: Source, changes: Sequence[ToolChange], common: GateEvidence = NO_EVIDENCE
 ) -> VersionReport:
     """Compare the models that both runs have, over the cases with the same name and prompt.
 
@@ -104,10 +104,11 @@ def compare_versions(
             visible(name): Ledger.total(arm.ledger for arm in arms)
             for name, arms in zip(names, (before, after), strict=True)
         }
-    overall, ruling = judge_pairs({"": PairedArms(*cells, losses=losses)})[""]
+    overall, ruling = judge_pairs({"": PairedArms(*cells, losses=losses)}, margin=common.rule.margin)[""]
     compared = [case for case in candidate.plan.cases if _key(case) in cells[1]]
     wanted = list(dict.fromkeys(tool for case in compared for tool in _wanted(case)))
-    judged = judge_pairs({tool: PairedArms(*_of_tool(candidate.plan, tool, cells), losses=losses) for tool in wanted})
+    arms = {tool: PairedArms(*_of_tool(candidate.plan, tool, cells), losses=losses) for tool in wanted}
+    judged = judge_pairs(arms, margin=common.rule.margin)
     tools = tuple(
         ToolPoints(tool=tool, **judged[tool]._asdict(), changes=tuple(each for each in changes if _label(each) == tool))
         for tool in wanted
@@ -115,7 +116,7 @@ def compare_versions(
     keys = [[_key(case) for case in plan.cases] for plan in (baseline.plan, candidate.plan)]
     judged_before = [spec.name for spec in baseline.plan.subjects if not is_control(spec, bound=False)]
     lacking = uncompared(keys[0], keys[1], gone={name: len(keys[0]) for name in judged_before if name not in models})
-    evidence = GateEvidence(ledgers=ledgers, allowed=allowed, uncompared=lacking)
+    evidence = replace(common, ledgers=ledgers, uncompared=lacking)
     decision = _decision(overall, ruling, tools, evidence)
     ruling = _with_decided_tools(overall, ruling, tools)
     return VersionReport(

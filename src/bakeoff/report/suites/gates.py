@@ -74,7 +74,7 @@ def judge_gates(gates: SuiteGates, outcomes: Iterable[EvalOutcome], summary: Sui
         if (score := numbers.score) is not None:
             sentence = f"mean score {score:.3f} over {count_of(numbers.scored, 'case')}, wanted {wanted:g}"
         scored = replace(common, ledgers={"": ledger.for_scores}, best=best if score is None else None)
-        found["min-score"] = replace(scored, wanted=wanted, value=score, sentence=sentence)
+        found["fail-under"] = replace(scored, wanted=wanted, value=score, sentence=sentence)
     if gates.baseline is not None:
         found["baseline"] = _against_baseline(gates, gates.baseline, outcomes, common)
     if gates.history:

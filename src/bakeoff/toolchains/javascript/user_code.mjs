@@ -21,6 +21,7 @@ const functionOf = async ({ file, name, code, names }) => {
   const made = (body) => new AsyncFunction(...names, 'require', body)
   const bound = (made) => (...args) => made(...args, require)
   if (code.trim().includes('\n')) return bound(made(code))
+  if (/^\s*(const|let|var)\s/.test(code)) return bound(made(code.replace(/;\s*([^;]+);?\s*$/, '; return $1')))
   try {
     return bound(made(`return ${code}`))
   } catch {

@@ -21,7 +21,7 @@ PROMPTS = ("short", "long")
 SUBJECTS = ("opus", "haiku")
 HOSTILE = (
     '<img src=x onerror="alert(1)"><script>alert(2)</script> **bold** [click](javascript:alert(3)) '
-    "[site](https://evil.example/) ![p](https://evil.example/p.png)"
+    "[site](https://evil.example/) ![p](https://evil.example/p.png)\n\n| a table |\n|---|\n| " + "w" * 10_000
 )
 Answer = Callable[[int, str, str], str]
 
@@ -189,6 +189,30 @@ def test_columns_are_hidden_shown_and_compared_and_the_address_keeps_it(
     assert same == 0
 
 
+def test_cells_tell_what_changed_since_the_last_run_of_the_plan(chromium: Chromium, tmp_path: Path) -> None:
+    def better(number: int, prompt: str, subject: str) -> str:
+        return usual(number, "long" if number == 5 else prompt, subject)
+
+    first = tmp_path / "runs" / "2026-10-01T12-00-00-tickets"
+    before, other = write_page(first, plan_of(12)), plan_of(12).model_copy(update={"name": "other tickets"})
+    write_page(tmp_path / "runs" / "2026-10-01T13-00-00-tickets", other, better)
+    after = write_page(tmp_path / "runs" / "2026-10-02T12-00-00-tickets", plan_of(12), better)
+    write_page(tmp_path / "runs" / "2026-10-03T12-00-00-tickets", plan_of(12))
+
+    async def look(page: Page) -> tuple[list[str], list[str], str, int]:
+        await opened(page, after)
+        await page.locator("#answer-filters [name=show]").select_option("changed")
+        was, run = page.locator(".answers .was"), ""
+        said, run = await was.all_inner_texts(), await was.first.get_attribute("title") or ""
+        found = await shown(page)
+        await opened(page, before)
+        return found, said, run, await page.locator("#answer-filters option[value=changed]").count()
+
+    found, said, run, offered = chromium(look)
+    assert (found, said, run) == (["ticket 5"], ["was 0"], f"in {first.name}")
+    assert offered == 0, "the first run has none before it"
+
+
 def test_the_matrix_is_read_with_the_keyboard_and_a_click_shows_the_whole_answer(
     chromium: Chromium, page_of_answers: Path
 ) -> None:
@@ -227,7 +251,10 @@ def test_a_phone_shows_one_column_at_a_time(chromium: Chromium, page_of_answers:
 
 
 def test_hostile_answers_stay_text_and_nobody_is_kept_out(chromium: Chromium, axe: str, tmp_path: Path) -> None:
-    made = write_page(tmp_path / "run", plan_of(3, prompts=("one",)), lambda number, *_: f"{HOSTILE} {number}")
+    empty_lines = "\n" * 5_000
+    made = write_page(
+        tmp_path / "run", plan_of(3, prompts=("one",)), lambda number, *_: f"{empty_lines}{HOSTILE} {number}"
+    )
 
     async def look(page: Page) -> tuple[str, int, list[str]]:
         await opened(page, made)

@@ -43,6 +43,27 @@ def test_rows_are_searched_and_filtered(chromium: Chromium, index_page: Path) ->
     assert chromium(look) == ["24 of 24 rows", "3 of 24 rows", "12 of 24 rows"]
 
 
+def test_names_of_subjects_and_the_last_column_are_whole_at_usual_widths(chromium: Chromium, tmp_path: Path) -> None:
+    name = "anthropic:claude-haiku-4-5 with filesystem, svelte-mcp"
+    plan = plan_of(8, subjects=2)
+    named = plan.model_copy(update={"subjects": (plan.subjects[0].model_copy(update={"name": name}), plan.subjects[1])})
+    write_run(tmp_path / "runs" / "2026-09-22T12-00-00-tickets-of-support", named)
+    index = write_index(tmp_path / "index.html", read_entries(tmp_path))
+    cut = """() => {
+      const all = [...document.querySelectorAll('#run-table tbody td:nth-child(4) > span, #run-table .window')];
+      const isCut = (one) => one.scrollWidth > one.clientWidth
+        || (one.matches('span') && one.scrollHeight > one.clientHeight);
+      return all.filter(isCut).map((one) => one.textContent);
+    }"""
+
+    async def look(page: Page) -> list[str]:
+        await opened(page, index)
+        found: list[str] = await page.evaluate(cut)
+        return found
+
+    assert [chromium(look, width=width) for width in (1280, 1400)] == [[], []]
+
+
 def test_two_that_are_ticked_stand_side_by_side_with_the_command_that_judges_them(
     chromium: Chromium, index_page: Path
 ) -> None:

@@ -295,7 +295,7 @@ def test_the_matrix_can_be_sorted_by_each_subject(chromium: Chromium, page_of_ta
 
 def test_failures_of_one_cause_are_one_row_and_controls_are_apart(chromium: Chromium, page_of_talks: Path) -> None:
     async def look(page: Page) -> tuple[list[str], str]:
-        await opened(page, page_of_talks)
+        await opened(page, page_of_talks, "#failures")
         cells = await page.locator("#failures tbody tr").first.locator("th, td").all_inner_texts()
         assert await page.locator("#failures tbody tr").count() == 1
         return cells, await page.locator("#failures .lead").inner_text()
@@ -306,9 +306,35 @@ def test_failures_of_one_cause_are_one_row_and_controls_are_apart(chromium: Chro
     assert lead == "6 more are of controls, which only test the cases."
 
 
+def test_the_first_screen_says_who_and_why_and_the_rest_is_folded_until_a_link_leads_there(
+    chromium: Chromium, page_of_talks: Path
+) -> None:
+    async def look(page: Page) -> tuple[str, float, int, list[str], bool]:
+        await opened(page, page_of_talks)
+        why = page.locator(".whys li")
+        ends = float(await page.evaluate("document.querySelector('#overview table').getBoundingClientRect().bottom"))
+        closed = await page.locator("main > section > details.chapter:not([open])").count()
+        await page.locator(".top nav a", has_text="Failures").click()
+        opened_by_link = await page.locator("#failures table").is_visible()
+        await why.locator("a").click()
+        await page.locator("#trial-body h3").first.wait_for()
+        sections = await page.locator("main > section").evaluate_all("all => all.map(one => one.id)")
+        return await why.inner_text(), ends, closed, sections, opened_by_link
+
+    why, ends, closed, sections, opened_by_link = chromium(look, width=1280, height=800)
+    assert (
+        " ".join(why.split())
+        == "fail exact: expected 'answer 4' but got 'reply 28' at line 7 3 trials like this: haiku (3)"
+    )
+    assert ends < 800
+    assert closed == len(sections) - 3, "all but the overview, the matrix and the trials"
+    assert (sections[:3], sections[-1]) == (["overview", "matrix", "failures"], "trials")
+    assert opened_by_link
+
+
 def test_controls_are_not_drawn_in_plots(chromium: Chromium, page_of_talks: Path) -> None:
     async def look(page: Page) -> tuple[list[str], str]:
-        await opened(page, page_of_talks)
+        await opened(page, page_of_talks, "#tradeoffs")
         plot = page.locator("#tradeoffs")
         return await plot.locator("figure").last.locator("svg .label").all_text_contents(), await plot.inner_text()
 

@@ -69,6 +69,7 @@ def write_report_page(path: Path, report: Report, *, served: "ServedPages | None
         badge=report.badge,
         tone=report.tone,
         tiles=report.tiles,
+        whys=report.whys,
         menu=menu(report.sections),
         sections=report.sections,
     )

@@ -5,7 +5,9 @@ import tempfile
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import starmap
+from contextlib import suppress
+from dataclasses import replace
+from itertools import islice, starmap
 from math import isfinite, isnan, nan
 from pathlib import Path
 from typing import Any, get_args
@@ -14,6 +16,7 @@ from pydantic import JsonValue
 
 from bakeoff._kernel.files import PRIVATE
 from bakeoff._kernel.text import count_of, visible
+from bakeoff.errors import RunFolderError
 from bakeoff.models.prices import MILLION, Price, format_cost, format_mtok_cost
 from bakeoff.plan import PROMPT_TAG, Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import NO_USAGE, Answers, Record
@@ -32,6 +35,7 @@ from bakeoff.report.blocks import (
     TextBlock,
     Tone,
     Value,
+    Why,
     columns,
     mark_of,
 )
@@ -58,15 +62,17 @@ from bakeoff.report.render.html.run_data import (
     FailureCount,
     RunData,
     Sink,
+    read_plan,
     read_run,
     read_source,
     readable_errors,
 )
 from bakeoff.report.run_summary import summary_table
 from bakeoff.report.scores import best_first, name_datum, tradeoff_plots
-from bakeoff.report.summary import SubjectSummary
+from bakeoff.report.summary import SubjectSummary, tallied
+from bakeoff.stats.cells import Cell
 from bakeoff.storage.ledger import describe
-from bakeoff.storage.run_folder import RunFolder
+from bakeoff.storage.run_folder import RunFolder, run_folders
 from bakeoff.verdict import Verdict
 
 _LONG_OPTIONS = 20_000
@@ -79,6 +85,9 @@ _TONES: Mapping[Verdict, Tone] = {
 _CAUSES = {Verdict.INFRA: "infrastructure or provider", Verdict.BUDGET: "limits of the run", Verdict.GRADER: "scorer"}
 _MAX_SPECS = 100
 _MAX_SESSIONS = 20
+_MAX_CELLS = 200_000  # of a page that tells what changed since the run before
+_MAX_IN_MENU = 6  # folded sections; the others are seen below them
+_MAX_WHYS = 3  # reasons of failures on the first screen
 
 
 def tone_of(verdict: Verdict) -> Tone:
@@ -186,20 +195,33 @@ def failures(data: RunData, gate: str = "") -> Section:
     Controls fail on purpose, so they are listed only if there are no other subjects. If a gate did not pass, the
     section never says that nothing failed.
     """
-    only_controls = not data.summary.judged
-    found = {kind: count for kind, count in data.failures.items() if only_controls or not kind.control}
+    found = _most_frequent(data)
     controls = sum(count.subjects.total() for kind, count in data.failures.items() if kind not in found)
     lead = f"{count_of(controls, 'more is', 'more are')} of controls, which only test the cases." if controls else ""
     if not found:
         return Section("failures", "Failures", (_without_failures(data, gate),), lead)
-    ordered = sorted(found.items(), key=lambda item: -item[1].subjects.total())
     titles = (
         *columns("Outcome", "Class"),
         Column("Reason", help="without what differs between trials: numbers, ids, paths and quoted texts"),
         *columns("Cause", "Trials>", "Cases>", "Subjects", "Example"),
     )
-    rows = tuple(starmap(_failure_row, ordered))
+    rows = tuple(starmap(_failure_row, found.items()))
     return Section("failures", "Failures", (Table(titles, rows, "Trials that did not pass, by reason"),), lead)
+
+
+def _most_frequent(data: RunData) -> dict[FailureClass, FailureCount]:
+    only_controls = not data.summary.judged
+    found = [(kind, count) for kind, count in data.failures.items() if only_controls or not kind.control]
+    return dict(sorted(found, key=lambda item: -item[1].subjects.total()))
+
+
+def _why_failed(data: RunData) -> Iterator[Why]:
+    """Yield the outcome, class, an example and the frequency of the most frequent reasons of failures."""
+    for kind, count in islice(_most_frequent(data).items(), _MAX_WHYS):
+        trials = count.subjects.total()
+        often = f"{count_of(trials, 'trial')}{' like this' if trials > 1 else ''}: {_subjects_of(count)}"
+        why = count.example.removeprefix(f"{kind.name}: ") or "open a trial"
+        yield Datum(kind.verdict, tone=tone_of(kind.verdict)), kind.name, Datum(why, href=f"#t={count.trial}"), often
 
 
 def _without_failures(data: RunData, gate: str) -> TextBlock:
@@ -212,8 +234,6 @@ def _without_failures(data: RunData, gate: str) -> TextBlock:
 
 
 def _failure_row(kind: FailureClass, count: FailureCount) -> tuple[Value, ...]:
-    most = count.subjects.most_common(4)
-    more = f" and {len(count.subjects) - 4} more" if len(count.subjects) > 4 else ""
     return (
         Datum(kind.verdict, tone=tone_of(kind.verdict)),
         kind.name,
@@ -221,9 +241,14 @@ def _failure_row(kind: FailureClass, count: FailureCount) -> tuple[Value, ...]:
         _CAUSES.get(kind.verdict, "subject"),
         count.subjects.total(),
         len(count.cases),
-        ", ".join(f"{visible(name, 40)} ({number:,})" for name, number in most) + more,
+        _subjects_of(count),
         Datum(count.example or "open a trial", href=f"#t={count.trial}"),
     )
+
+
+def _subjects_of(count: FailureCount) -> str:
+    more = f" and {len(count.subjects) - 4} more" if len(count.subjects) > 4 else ""
+    return ", ".join(f"{visible(name, 40)} ({number:,})" for name, number in count.subjects.most_common(4)) + more
 
 
 def settings(data: RunData) -> Section:
@@ -430,8 +455,10 @@ def _write(
             places = [cases.add(case_detail(case)) for case in run.plan.cases]
             cases.close()
             shown = pictures.write(data)
-            first = chunk("trials", {**_trials(run, trials, places), **shown})
-            content = _content(run, trials, parts(run))
+            of_door = parts(run)
+            before = {"before": _before(run)} if of_door.answers else {}
+            first = chunk("trials", {**_trials(run, trials, places), **shown, **before})
+            content = _content(run, trials, of_door)
         page = Page("run", "run.html", path, served, cycle)
         halves = page.halves(first, **content)
         data.writelines(page.data())
@@ -456,7 +483,7 @@ def _trials(run: RunData, trials: TrialTable, places: list[tuple[int, int]]) -> 
         "rounds": plan.rounds,
         "verdicts": VERDICTS,
         "answer_kinds": ANSWERS,
-        "case_scores": _case_scores(run),
+        "case_scores": _case_scores(run.plan, run.cells),
         "case_verdicts": _case_verdicts(run) if run.summary.own_rules else None,
         "tags": [visible(tag, NAME) for tag in tags],
         "case_tags": [[tags[tag] for tag in tags_of(case) if tag in tags] for case in plan.cases] if tags else [],
@@ -468,22 +495,42 @@ def _trials(run: RunData, trials: TrialTable, places: list[tuple[int, int]]) -> 
     }
 
 
+def _before(run: RunData) -> dict[str, Any] | None:
+    """Return the scores of each case for each subject in the run of this plan before this one; None without one."""
+    here = run.folder
+    if here is None or len(run.plan.cases) * len(run.plan.subjects) > _MAX_CELLS:
+        return None
+    known = run_folders(here.path.parent.parent)
+    place = next((at for at, one in enumerate(known) if one.path == here.path), 0)
+    for one in reversed(known[:place]):
+        with suppress(RunFolderError, OSError, ValueError):
+            if one.title == here.title and (plan := read_plan(one)).name == run.plan.name:
+                tally = tallied(plan, one.latest_records(plan))
+                scores = _case_scores(run.plan, {spec.name: tally.cells(spec.name) for spec in plan.subjects})
+                return {"run": visible(one.label, NAME), "scores": scores}
+    return None
+
+
 def _content(run: RunData, trials: TrialTable, of_door: DoorParts) -> dict[str, Any]:
     name = visible(run.plan.name, NAME)
     cells_of = run.cells.__getitem__
     compared, told = run.summary.comparisons, of_door.verdict
     if not told and run.state != "running":
         told = run.known.sentence_of(run.plan, run.summary)
-    usual = (
-        overview(run),
+    state, first = of_door.gate or run.state, overview(run)
+    below = (  # in the order in which people ask
+        failures(run, state),
+        gates(run),
+        *of_door.first,
         None if compared is None else describe_comparisons(compared),
+        *of_door.after,
         treatment_section(treatment_effects(run.plan, run.summary, cells_of)),
-        tradeoffs(run),
         tag_section(run.plan, cells_of, [one.subject for one in run.summary.judged]),
+        tradeoffs(run),
+        costs(run),
+        settings(run),
     )
-    before = [*of_door.first, *filter(None, usual)]
-    state = of_door.gate or run.state
-    after = [failures(run, state), *of_door.after, *filter(None, [gates(run), costs(run)])]
+    folded = [replace(section, folded=section.folded is not False) for section in below if section]
     return {
         "title": f"{name} · {visible(run.name, NAME)}",
         "heading": name,
@@ -491,18 +538,17 @@ def _content(run: RunData, trials: TrialTable, of_door: DoorParts) -> dict[str, 
         "headline": f"{told} {answer(run.plan, run.summary, cells_of, run.judgements)}".lstrip(),
         "badges": [*_badges(run)][:_MAX_BADGES],
         "tiles": _tiles(run),
-        "before": before,
-        "after": after,
+        "whys": [*_why_failed(run)],
+        "overview": first,
+        "folded": folded,
         "answers": of_door.answers,
         "matrix": None if of_door.answers else _matrix(run, trials),
         "left_out": trials.what_is_listed(),
-        "settings": settings(run),
         "menu": [
-            *menu(before),
+            *menu([first]),
             {"id": "matrix", "title": "Answers" if of_door.answers else "Cases"},
-            *menu(after),
+            *menu(folded[:_MAX_IN_MENU]),
             {"id": "trials", "title": "Trials"},
-            {"id": "settings", "title": "Settings"},
         ],
     }
 
@@ -564,7 +610,7 @@ def _matrix(run: RunData, trials: TrialTable) -> Matrix | None:
     first: dict[int, int] = {}  # the first trial that is listed, by cell
     for trial in trials.trials:
         first[trial % cells] = min(trial, first.get(trial % cells, trial))
-    scores, verdicts = _case_scores(run), _case_verdicts(run)
+    scores, verdicts = _case_scores(plan, run.cells), _case_verdicts(run)
     drawn = [_cell(run.counts, at, first.get(at), scores[at], verdicts[at]) for at in range(cells)]
     order = _subject_order(run)
     rows = [(visible(case.id, NAME), drawn[at * width : (at + 1) * width]) for at, case in enumerate(plan.cases)]
@@ -595,9 +641,9 @@ def _subject_order(run: RunData) -> list[int]:
     return [places[one.subject] for one in best_first(run.summary.subjects)]
 
 
-def _case_scores(run: RunData) -> list[float | None]:
+def _case_scores(plan: Plan, scored: Mapping[str, Mapping[str, Cell]]) -> list[float | None]:
     """Return the score of each case for each subject."""
-    cells = (run.cells[spec.name].get(case.id) for case in run.plan.cases for spec in run.plan.subjects)
+    cells = (scored.get(spec.name, {}).get(case.id) for case in plan.cases for spec in plan.subjects)
     return [round(cell.mean, 4) if cell else None for cell in cells]
 
 

@@ -45,7 +45,7 @@ class AnswerTexts {
     return this.texts.get(trial);
   }
   keep(trial, detail) {
-    const whole = outputOf(detail);
+    const said = outputOf(detail), whole = said?.trim() && said.trimStart(); // a cell has no room for empty lines
     const failure = (detail.phases || []).find((phase) => phase.failure)?.failure;
     this.texts.set(trial, { text: whole?.slice(0, CUT), cut: (whole?.length ?? 0) > CUT, size: whole?.length, whole: whole?.length <= CUT ? whole : undefined, failure: failure?.message?.slice(0, CUT) });
   }
@@ -120,6 +120,8 @@ class AnswerMatrix {
     this.grid.take(this.grid.run);
     for (const select of [against, column]) addOptions(select, this.grid.columns.map((one) => one.id), this.grid.columns.map((one) => one.name));
     this.tags.take(this.grid.run.tags.map((tag) => (this.grid.run.prompts.length > 1 && tag.startsWith("prompt=") ? null : tag)));
+    const { before } = this.grid.run, { show } = this.form.elements;
+    if (before && !show.querySelector("[value=changed]")) show.append(h("option", { value: "changed", title: before.run }, "changed since last run"));
     this.asked = null;
     this.table.staying(() => this.follow());
   }
@@ -166,12 +168,14 @@ class AnswerMatrix {
     const title = { title: "Case", cell: (row) => this.caseBox(row), sort: (row) => row.name };
     this.table.useColumns([title, ...this.shownColumns.map((column) => ({
       title: column.name,
+      help: column.name,
       name: column.id,
-      heading: [grid.run.prompts.length > 1 && h("span", { class: "prompt" }, grid.run.prompts[column.prompt]), subjectMark(grid.run.marks[column.subject]), grid.run.subjects[column.subject], h("small", {}, ` ${percent(grid.meanOf(column))}`)],
+      heading: [grid.run.prompts.length > 1 && h("span", { class: "prompt" }, grid.run.prompts[column.prompt]), h("span", { class: "who" }, subjectMark(grid.run.marks[column.subject]), h("span", {}, grid.run.subjects[column.subject].split(/(?<=[:/])/).map((part) => [part, h("wbr")]), " ", h("small", {}, percent(grid.meanOf(column)))))],
       beside: h("button", { type: "button", class: "link hide", "aria-label": `Hide ${column.name}`, title: "Hide this column", onclick: () => this.hide(column.id, true) }, "×"),
       sort: (row) => grid.cell(row, column).score,
       cell: (row) => this.cellBox(row, column, base && base !== column ? base : undefined),
     }))]);
+    this.table.table.style.minWidth = `${11 + 9.5 * this.shownColumns.length}rem`;
     const line = byId("hidden-columns");
     line.hidden = hidden.length === 0 || PHONE.matches;
     line.replaceChildren("Hidden: ", ...hidden.flatMap((one) => [h("button", { type: "button", class: "link", "aria-label": `Show ${one.name}`, onclick: () => this.hide(one.id, false) }, one.name), " "]));
@@ -188,7 +192,7 @@ class AnswerMatrix {
   }
   cellBox(row, column, base) {
     const { grid } = this, cell = grid.cell(row, column), before = grid.before(row, column);
-    const corner = h("span", { class: "corner" }, cornerOf(cell, `${row.name}, ${column.name}`), before !== null && before !== cell.score && h("span", { class: "was" }, `was ${Math.round(100 * before)}`));
+    const corner = h("span", { class: "corner" }, cornerOf(cell, `${row.name}, ${column.name}`), before !== null && before !== cell.score && h("span", { class: "was", title: `in ${grid.run.before.run}` }, `was ${Math.round(100 * before)}`));
     const said = h("div", { class: "reply" }), box = h("div", { class: "box" }, corner, said);
     if (cell.first === undefined) return box;
     const why = grid.run.why[grid.run.rowOf.get(cell.first)];

@@ -362,18 +362,18 @@ function openTarget() {
   target.scrollIntoView();
 }
 function setUpChapters() {
-  const chapters = [...document.querySelectorAll("details.chapter")];
+  const chapters = () => [...document.querySelectorAll("details.chapter")], closed = () => chapters().some((one) => !one.open);
   addEventListener("hashchange", openTarget);
   openTarget();
-  if (chapters.length < 2) return;
+  if (chapters().length < 2) return;
   const button = h("button", { type: "button", class: "all-chapters", onclick: () => {
-    const open = chapters.some((one) => !one.open);
-    chapters.forEach((one) => { one.open = open; });
+    const open = closed();
+    for (const one of chapters()) one.open = open;
   } });
-  const label = () => { button.textContent = chapters.some((one) => !one.open) ? "Open all" : "Close all"; };
-  chapters.forEach((one) => one.addEventListener("toggle", label));
+  const label = () => { button.textContent = closed() ? "Open all" : "Close all"; };
+  document.addEventListener("toggle", label, true); // pages that are brought up to date have other chapters
   label();
-  chapters[0].closest("section").before(button);
+  chapters()[0].closest("section").before(button);
 }
 
 /** Landmarks are told apart by their names. */
@@ -385,6 +385,7 @@ function nameRegions(root = document) {
 function setUpPage() {
   setUpTheme();
   nameRegions();
+  for (const line of document.querySelectorAll(".headline")) line.textContent = line.textContent.replace(/(\d) %/g, "$1\u00a0%").replace(/p (=|≤) /g, "p\u00a0$1\u00a0");
   setUpChapters();
   document.querySelectorAll("table.sortable").forEach(makeSortable);
   addEventListener("beforeprint", () => document.querySelectorAll("details.numbers, details.chapter, details.how").forEach((one) => { one.open = true; }));

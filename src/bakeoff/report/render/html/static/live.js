@@ -29,7 +29,7 @@ async function refreshPage() {
   document.querySelectorAll("script[data-chunk]").forEach((one) => one.remove());
   document.body.append(...fresh.querySelectorAll("script[data-chunk]"));
   decoded.clear();
-  for (const part of [".title", ".headline", ".tiles", ".top nav"]) swap(document.querySelector(part), fresh.querySelector(part));
+  for (const part of [".title", ".headline", ".whys", ".tiles", ".top nav"]) swap(document.querySelector(part), fresh.querySelector(part));
   swapSections(fresh);
   await (await runTakes)();
 }
