@@ -1,6 +1,7 @@
 """Run folders made of records, without running anything."""
 
 from collections.abc import Callable, Iterable, Mapping
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ from bakeoff.report.readers import RunFolderReader, Source
 from bakeoff.storage.journal import JournalWriter
 from bakeoff.storage.redaction import Redactor
 from bakeoff.storage.run_folder import RunFolder
+
+_STARTS = count(1.0)  # a copy of a run would be refused
 
 Values = Mapping[str, Callable[[int, int], float]]
 """Subject -> score by (place of the case, round)."""
@@ -58,7 +61,7 @@ def write_run(folder: Path, plan: Plan, records: Iterable[Record], *, sandbox: s
     run = RunFolder(folder)
     run.write_plan(plan, Redactor({}))
     with JournalWriter(run.journal_file, Redactor({})) as journal:
-        journal.append("start", bakeoff="0.1", time=1.0, sandbox=sandbox)
+        journal.append("start", bakeoff="0.1", time=next(_STARTS), sandbox=sandbox)
         for record in records:
             journal.append_record(record)
         journal.append("end", reason="finished", time=2.0)

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from shutil import copyfile, copytree
 from typing import Any
 
 import pytest
@@ -152,6 +153,28 @@ def test_a_gate_that_failed_names_the_loss_before_what_is_missing(bakeoff: Bakeo
     assert found.returncode == 1
     said = " ".join(found.stdout.split())
     assert said.startswith("Gate failed: a regression is shown; the candidate: 2 of 30 undecided (2 not run)"), said
+
+
+def test_a_gate_that_must_rule_a_loss_out_names_the_cases_that_this_takes(bakeoff: Bakeoff, tmp_path: Path) -> None:
+    proof = ("--gate", "regression", "--margin", "0.05", "--undecidable", "fail")
+    code, said = compared(bakeoff, tmp_path, passed, lambda case, round_: float(case > 0), cases=40, options=proof)
+    assert code == 1, said
+    assert re.search(r"unchanged code passes this rule in 95 % of runs only with \d+ cases or more", said), said
+
+
+def test_a_copy_of_the_baseline_is_no_candidate(bakeoff: Bakeoff, tmp_path: Path) -> None:
+    """Such as an old artifact, because the step that should make the new one did not run."""
+    run_of(tmp_path / "before", plan_of(5, ["s"]), {"s": passed})
+    copytree(tmp_path / "before", tmp_path / "copied")
+    saved(tmp_path / "before.json", suite([1.0] * 5))
+    copyfile(tmp_path / "before.json", tmp_path / "copied.json")
+    for words in (
+        ("compare", "before", "copied"),
+        ("compare", "before.json", "copied.json"),
+        ("merge", "copied.json", "-o", "all.json", "--baseline", "before.json"),
+    ):
+        found = bakeoff(*words)
+        assert (found.returncode, "is the same run as the baseline" in found.stderr) == (2, True), words
 
 
 def test_20_suites_that_fall_from_5_of_5_to_1_of_5_fail_the_gate(bakeoff: Bakeoff, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from bakeoff.options import RunOptions
 
 if TYPE_CHECKING:
     from bakeoff.plan import Shard
+    from bakeoff.report.suites.eval_file import EvalFile
 
 app = group_of()
 
@@ -85,7 +86,7 @@ def merge_eval_files(files: Sequence[Path], wanted: MergeFlags) -> int:
     from bakeoff.report.output_files import refuse_unwritable
     from bakeoff.report.render.terminal import print_blocks
     from bakeoff.report.suites.blocks import summary_blocks
-    from bakeoff.report.suites.eval_file import file_chunks, merge_files, read_eval_file
+    from bakeoff.report.suites.eval_file import file_chunks, merge_files
     from bakeoff.report.suites.files import OutcomeRedactor, write_html, write_json
     from bakeoff.report.suites.gates import SuiteGates, judge_gates
     from bakeoff.report.suites.numbers import SuiteTallies, summary_of
@@ -94,7 +95,7 @@ def merge_eval_files(files: Sequence[Path], wanted: MergeFlags) -> int:
     for option, target in (("--output", None if output == STDOUT else Path(output)), ("--html", html)):
         if target is not None:
             refuse_unwritable(option, target)
-    before = None if wanted.baseline is None else read_eval_file(wanted.baseline)
+    before = None if wanted.baseline is None else _read_baseline(wanted.baseline, files)
     merged = merge_files(files)
     found = merged.files if merged.shards is None else merged.shards.of
     if wanted.shards is not None and found != wanted.shards:
@@ -129,6 +130,15 @@ def merge_eval_files(files: Sequence[Path], wanted: MergeFlags) -> int:
         say(f"undecided: {gap}")
         states.append(GateState.UNDECIDED)
     return GateState.worst(states).exit_code
+
+
+def _read_baseline(path: Path, files: Sequence[Path]) -> "EvalFile":
+    from bakeoff.report.compare.arms import refuse_copy
+    from bakeoff.report.suites.eval_file import read_eval_file
+
+    for file in files:
+        refuse_copy(path, file)
+    return read_eval_file(path)
 
 
 def merge_run_folders(folders: Sequence[Path], wanted: MergeFlags) -> int:

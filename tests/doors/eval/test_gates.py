@@ -102,6 +102,18 @@ def test_a_merge_without_all_shards_is_undecided_and_its_run_says_so_ever_after(
     assert (again.returncode, "was merged already" in again.stderr) == (2, True)
 
 
+def test_runs_until_decided_draw_an_order_of_their_own_and_record_it(tmp_path: Path, bakeoff: Bakeoff) -> None:
+    two = "subjects: [{name: s, scripted: yes}, {name: t, scripted: no}]\nscorers: [exact]\n"
+    (tmp_path / "bakeoff.yaml").write_text(two + CASES)
+    orders = set()
+    for results in ("first", "second"):
+        assert bakeoff("eval", "--no-open", "--until-decided", "--results", results).returncode == 1
+        [plan] = (tmp_path / results).glob("runs/*/plan.json")
+        orders.add(json.loads(plan.read_text())["until_decided"]["order"])
+    assert len(orders) == 2
+    assert None not in orders
+
+
 def test_github_gets_the_decision_and_the_lowest_score(tmp_path: Path, bakeoff: Bakeoff) -> None:
     configured(tmp_path)
     files = {"GITHUB_OUTPUT": str(tmp_path / "outputs"), "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md")}

@@ -286,6 +286,7 @@ def test_shards_skip_the_files_of_which_they_have_no_case_and_merge_as_one_run(
         assert done.returncode == 0, done.stderr
         skipped = f"suites/small.yaml is skipped: shard {shard} has none of its 1 case" in done.stderr
         assert skipped == (shard != "1/3")
+        assert f"for shard {shard[0]} of 3 alone (`bakeoff merge` decides the whole)" in " ".join(done.stdout.split())
     bakeoff("mcp", "evaluate", "suites", "--no-open", "--results", "whole")
     runs = {name: [str(run) for run in Path("parts/runs").glob(f"*{name}*")] for name in ("small", "large")}
     assert [len(found) for found in runs.values()] == [1, 3]

@@ -96,6 +96,8 @@ def test_runs_that_cannot_be_compared_say_what_to_do(bakeoff: Bakeoff) -> None:
         last_two_runs(RESULTS)
     done = bakeoff("mcp", "compare", "latest")
     assert (done.returncode, "Name a second run" in done.stderr) == (2, True)
+    twice = bakeoff("mcp", "compare", "latest", "latest")
+    assert (twice.returncode, "is the same run as the baseline" in twice.stderr) == (2, True)
 
 
 FEW = {"remove": PROMPTS["remove"][:4], "weather": PROMPTS["weather"]}

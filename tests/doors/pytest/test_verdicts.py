@@ -107,6 +107,38 @@ def test_no_new_failures_fails_for_one_case_that_broke(project: SmallProject) ->
     assert project.run("--eval-baseline=before.json", "--eval-min-pass-rate=0.5").result.ret == 0
 
 
+TWENTY = """
+for number in range(20):
+    globals()[f"test_{number}"] = describe_eval(
+        f"suite {number}", data=rows(*range(5)), scorers=[right], threshold=None,
+        task=lambda input: f"<{input}>" if input < RIGHT else "no",
+    )
+"""
+
+
+def test_20_suites_that_each_fall_from_5_of_5_to_1_of_5_fail_the_gate_together(project: SmallProject) -> None:
+    project.write(TWENTY.replace("RIGHT", "5"))
+    assert project.run("--eval-json=before.json").result.ret == 0
+    project.write(TWENTY.replace("RIGHT", "1"))
+    seen = project.run("--eval-baseline=before.json", "-q")
+    assert seen.result.ret == 1
+    assert "all together: worse on these cases: 80 of 100 got worse, none better" in seen.text
+
+
+def test_facts_are_not_compared_with_a_blank_answer_and_the_gate_is_undecided(project: SmallProject) -> None:
+    project.write("""
+from bakeoff.scorers import Factuality
+
+@eval_suite(data=[{"input": "a", "expected": " "}], scorers=[Factuality(model="scripted:A")], threshold=0)
+def test_it(case):
+    return "x"
+""")
+    seen = project.run("--eval-min-pass-rate=0")
+    assert seen.result.ret == 1
+    assert "--eval-min-pass-rate UNDECIDED: 1 of 1 undecided (1 lost to a grader)" in seen.text
+    assert "`expected` is blank: write the facts" in seen.text
+
+
 def test_a_baseline_that_is_not_complete_decides_nothing(project: SmallProject) -> None:
     project.write(ONE_BREAKS.replace("BROKEN", "False"))
     project.run("--eval-json=before.json")

@@ -168,7 +168,7 @@ def test_a_journal_without_a_plan_is_paired_by_names_and_the_report_says_so(tmp_
     plan = plan_of(5, ["s"])
     run = run_of(tmp_path / "run", plan, {"s": lambda c, r: 1.0})
     alone = tmp_path / "alone.jsonl"
-    alone.write_bytes(run.journal_file.read_bytes())
+    alone.write_bytes(run_of(tmp_path / "other", plan, {"s": lambda c, r: 1.0}).journal_file.read_bytes())
     report = compare_sources(source(run), open_source(alone))
     assert report.pairs[0].comparison.cases == 5
     assert "paired by their ids only" in to_markdown(describe_comparison(report))

@@ -11,7 +11,7 @@ from bakeoff.doors.mcp.plan import McpPlanSettings
 from bakeoff.mcp import ServerTool
 from bakeoff.plan import PassRule, Plan
 from bakeoff.record import Record
-from bakeoff.report.gates import GateEvidence, GateState, decide_gate
+from bakeoff.report.gates import GateEvidence, GateState, decide_gate, of_shard_alone
 from bakeoff.report.summary import RunTally, settled_subjects
 from bakeoff.scorers.mcp.calls import NO_TOOL, UNREADABLE, Call, CaseExpectation, noted_in, turns_in
 from bakeoff.scorers.values import most_pairs_in_order
@@ -58,6 +58,7 @@ class CallOutcome:
     rule: Literal["all", "ratio"]
     threshold: float
     ledger: Ledger  # of trials
+    alone: str = ""  # a remark that only some shards were judged
 
     @property
     def passed(self) -> int:
@@ -113,7 +114,9 @@ def outcome_of(plan: Plan, records: Iterable[Record], settings: McpPlanSettings)
             if planned:
                 passed = case_verdict(rule, [record.judged() for record in own], planned).passed
                 cells.append(CellOutcome(case.id, subject.name, planned, tuple(own), GateState.of_met(passed)))
-    return CallOutcome(tuple(cells), settings.suiteRule, settings.threshold, tally.summary().gated_ledger)
+    summary = tally.summary()
+    alone = "" if summary.merged else of_shard_alone(summary.ledger.shards)
+    return CallOutcome(tuple(cells), settings.suiteRule, settings.threshold, summary.gated_ledger, alone)
 
 
 NO_ANSWER = "no answer"

@@ -4,9 +4,11 @@ read_arm   reads one arm: a subject in one source
 RunPair    both sides, with the cases and scores that can be compared
 """
 
+import filecmp
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Self, TypeVar
 
@@ -28,6 +30,7 @@ from bakeoff.stats.comparison import Comparison, Mismatch, Stamp, compare
 from bakeoff.stats.gates import Losses, PairedArms, new_failures
 from bakeoff.stats.intervals import ALPHA
 from bakeoff.stats.sequential import PairDecisions
+from bakeoff.storage.journal_lines import JOURNAL
 from bakeoff.storage.labels import read_labels
 from bakeoff.storage.ledger import Ledger
 from bakeoff.storage.run_folder import RunFolder
@@ -188,6 +191,14 @@ def labelled_judgements(
     """Return a collector for the judged trials of a source, with the labels of its run."""
     labels = read_labels(RunFolder(source.path).labels_file) if source.path.is_dir() else NO_LABELS
     return Judgements(plan, labels, keys=keys, only_labelled=only_labelled)
+
+
+def refuse_copy(baseline: Path, candidate: Path) -> None:
+    """Raise `UsageError` if both have the same content: their gate would pass although nothing was run again."""
+    old, new = (path / JOURNAL if path.is_dir() else path for path in (baseline, candidate))
+    if old.is_file() and new.is_file() and filecmp.cmp(old, new, shallow=False):
+        name = visible(str(candidate), 200)
+        raise UsageError(f"{name} is the same run as the baseline, so that nothing was run again: name another run")
 
 
 @contextmanager

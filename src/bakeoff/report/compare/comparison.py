@@ -16,7 +16,16 @@ from bakeoff._kernel.choices import ComparisonGate, UndecidableRule
 from bakeoff._kernel.model import FrozenModel, sparse_field
 from bakeoff._kernel.text import count_of, visible
 from bakeoff.errors import UsageError
-from bakeoff.report.compare.arms import Arm, FileName, RunPair, countable, read_arm, subject_names, uncompared
+from bakeoff.report.compare.arms import (
+    Arm,
+    FileName,
+    RunPair,
+    countable,
+    read_arm,
+    refuse_copy,
+    subject_names,
+    uncompared,
+)
 from bakeoff.report.compare.cases import CaseChange, CaseDetail, case_change, case_detail
 from bakeoff.report.gates import (
     NONE_ALLOWED,
@@ -170,6 +179,8 @@ def _by_part(sources: Sequence[Source]) -> dict[str, Source]:
 def _open_pairs(baseline: Source, candidate: Source, request: CompareRequest, opened: ExitStack) -> Iterator[RunPair]:
     names = _pairs_of(baseline, candidate, request.subjects)
     one_run = baseline.path.resolve() == candidate.path.resolve()
+    if any(old == new for old, new in names):
+        refuse_copy(baseline.path, candidate.path)
     alone = [] if any(request.subjects) or one_run else baseline.plan.subjects
     left = [spec.name for spec in alone if spec.name not in dict(names)]
     arms = [opened.enter_context(read_arm(baseline, name)) for name in left]

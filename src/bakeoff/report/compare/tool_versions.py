@@ -30,7 +30,7 @@ from bakeoff.report.blocks import (
     Value,
     columns,
 )
-from bakeoff.report.compare.arms import Arm, FileName, countable, read_arm, uncompared
+from bakeoff.report.compare.arms import Arm, FileName, countable, read_arm, refuse_copy, uncompared
 from bakeoff.report.compare.description import (
     VERDICT_TONES,
     difference_cells,
@@ -88,6 +88,7 @@ def compare_versions(
     Expected calls may differ, because a renamed tool is expected under its new name. `changes` are
     the changes of the servers between the runs. Raises `UsageError` if no model is in both runs.
     """
+    refuse_copy(baseline.path, candidate.path)
     ours, theirs = ([spec.name for spec in plan.subjects] for plan in (baseline.plan, candidate.plan))
     models = tuple(name for name in ours if name in theirs)
     if not models:

@@ -94,7 +94,7 @@ def verdict_sentence(outcome: CallOutcome, rounds: int) -> str:
     needed = "" if outcome.rule == "all" else f"; {share} of them must"
     some = f" {share} of {count_of(rounds, 'round')}"
     times = "" if rounds == 1 else " every round" if outcome.threshold == 1 else some
-    return f"{outcome.passed} of {count_of(len(outcome.cells), 'case–model pair')} passed{times}{needed}"
+    return f"{outcome.passed} of {count_of(len(outcome.cells), 'case–model pair')} passed{times}{needed}{outcome.alone}"
 
 
 def rate_tables(outcome: CallOutcome) -> Iterator[Table]:
