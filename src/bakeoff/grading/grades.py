@@ -296,9 +296,10 @@ async def grade_answer(case: GradedCase, answer: Mapping[str, str], resources: M
     with clock.paused() if clock else nullcontext():
         validation = await run_validator(case, answer, resources)
         run = await run_answer(case, reference, answer, resources)
-        # After the runs: it reads all true forms, and types of an answer can choose how long that takes.
-        types = await type_errors(case, answer, resources) if typed else None
-    return compare_runs(case, reference, run, validation, skipped=skipped, types=types)
+        grade = compare_runs(case, reference, run, validation, skipped=skipped)
+        # Last, since it reads all true forms, and types of an answer can choose how long that takes.
+        types = await type_errors(case, answer, resources) if typed and grade.ok else None
+    return grade if types is None else compare_runs(case, reference, run, validation, skipped=skipped, types=types)
 
 
 async def run_answer(
