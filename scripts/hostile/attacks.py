@@ -400,6 +400,26 @@ for pid in others():
         pass
 print("tried")
 """
+_LIMIT_OTHERS = """
+import resource
+got = []
+try:
+    resource.prlimit(SENTINEL, resource.RLIMIT_CORE, resource.prlimit(SENTINEL, resource.RLIMIT_CORE))
+    got.append("limits")
+except OSError:
+    pass
+try:
+    before = os.sched_getaffinity(SENTINEL)
+    os.sched_setaffinity(SENTINEL, {min(before)})
+    if len(before) > 1 and os.sched_getaffinity(SENTINEL) != before:
+        got.append("processors")
+    os.sched_setscheduler(SENTINEL, os.SCHED_BATCH, os.sched_param(0))
+    if os.sched_getscheduler(SENTINEL) == os.SCHED_BATCH:
+        got.append("scheduler")
+except OSError:
+    pass
+print(f"GOT {got}" if got else "refused")
+"""
 _DEVICES = """
 import stat
 got = []
@@ -509,6 +529,7 @@ ATTACKS = (
     Attack("kill-supervisor", "kill its supervisor", _with(_KILL_SUPERVISOR), ("killed",)),
     Attack("forge-exit-code", "report another exit code in the name of its supervisor", _with(_FORGE)),
     Attack("signal-others", "signal processes that are not its own", _with(_SIGNAL)),
+    Attack("limit-others", "change limits, processors or schedules of processes not its own", _with(_LIMIT_OTHERS)),
     Attack("devices", "write to devices, or make some", _with(_DEVICES)),
     Attack("set-user-id", "gain rights through a program with the set-user-id bit", _with(_SET_USER_ID)),
     Attack("kernel-interfaces", "use bpf, perf_event_open, userfaultfd or io_uring", _with(_KERNEL)),

@@ -9,7 +9,7 @@ import pytest
 from bakeoff.engine.registry import default_registry
 from bakeoff.engine.regrade import Regrading, regrade
 from bakeoff.options import RunOptions
-from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
+from bakeoff.plan import Case, PassRule, Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import PROVEN_TESTS, Failure, Phase, Record, Score, Step, Text, Transcript
 from bakeoff.storage.run_folder import RunFolder
 from bakeoff.storage.signature import make_key, sign_run
@@ -201,8 +201,10 @@ async def test_a_forgery_is_found_although_it_is_signed(name: str, tmp_path: Pat
 
 async def test_trials_that_a_sparse_plan_may_not_have_planned_are_no_forgery(tmp_path: Path) -> None:
     """pytest writes such plans: each suite has rounds of its own."""
-    kept = [record for record in honest() if record.round == 0]
-    run = write_run(tmp_path / "run", PLAN.with_changes(sparse=True), kept)
+    kept = [record.model_copy(update={"threshold": 0.5}) for record in honest() if record.round == 0]
+    rule = PassRule(threshold=0.5)  # of the suite, which decides instead of the plan's threshold
+    cases = tuple(case.model_copy(update={"pass_rule": rule}) for case in PLAN.cases)
+    run = write_run(tmp_path / "run", PLAN.with_changes(sparse=True, cases=cases), kept)
     found = await regrade(run, run.read_plan(), "its scorers are not here", RunOptions())
     assert (found.outcome, len(found.underived)) == ("INCOMPLETE", PLAN.size)
 

@@ -90,6 +90,21 @@ async def test_calls_that_reach_into_other_processes_are_refused(
 
 @needs_filters
 @with_filters
+async def test_only_own_limits_can_be_changed(sandbox_kind: str, sandbox_on: SandboxOn, place: Place) -> None:
+    script = """
+import os, resource
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+for pid in (0, os.getpid(), os.getppid()):
+    try:
+        print(resource.prlimit(pid, resource.RLIMIT_CORE))
+    except PermissionError:
+        print("refused")
+"""
+    assert (await said_by(sandbox_on(sandbox_kind), place, script)).splitlines() == ["(0, 0)", "refused", "refused"]
+
+
+@needs_filters
+@with_filters
 async def test_new_namespaces_are_refused(sandbox_kind: str, sandbox_on: SandboxOn, place: Place) -> None:
     assert (await said_by(sandbox_on(sandbox_kind), place, NEW_NAMESPACES)).split() == ["-1"] * 4
 

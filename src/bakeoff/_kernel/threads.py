@@ -8,7 +8,7 @@ import inspect
 import os
 import sys
 import threading
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable
 from functools import partial
 from queue import SimpleQueue
 from typing import Any, TypeVar
@@ -168,19 +168,3 @@ class _IdleThreads:
 
 
 _IDLE: WeakKeyDictionary[asyncio.AbstractEventLoop, _IdleThreads] = WeakKeyDictionary()
-
-
-First = TypeVar("First")
-Second = TypeVar("Second")
-
-
-async def both(first: Coroutine[Any, Any, First], second: Coroutine[Any, Any, Second]) -> tuple[First, Second]:
-    """Return both results. If one raises, cancel the other and wait for it to end."""
-    tasks = asyncio.ensure_future(first), asyncio.ensure_future(second)
-    try:
-        return await asyncio.gather(*tasks)
-    except BaseException:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        raise

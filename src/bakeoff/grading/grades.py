@@ -1,6 +1,5 @@
 """Run the tests of an answer together with their twins, and grade it against the reference."""
 
-import asyncio
 import random
 from collections import Counter
 from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
@@ -13,7 +12,6 @@ from pydantic import JsonValue
 
 from bakeoff._kernel.clock import CLOCK
 from bakeoff._kernel.text import count_of, shorten
-from bakeoff._kernel.threads import both
 from bakeoff.grading.cases import GradedCase, run_tests, run_validator, type_errors
 from bakeoff.grading.references import ReferenceRun, always_skipped, reference_of
 from bakeoff.grading.twins import FEW, Twin, Twins
@@ -297,11 +295,11 @@ async def grade_answer(case: GradedCase, answer: Mapping[str, str], resources: M
     clock = CLOCK.get(None)
     with clock.paused() if clock else nullcontext():
         validation = await run_validator(case, answer, resources)
-        run, types = await both(
-            run_answer(case, reference, answer, resources),
-            type_errors(case, answer, resources) if typed else asyncio.sleep(0, None),
-        )
-    return compare_runs(case, reference, run, validation, skipped=skipped, types=types)
+        run = await run_answer(case, reference, answer, resources)
+        grade = compare_runs(case, reference, run, validation, skipped=skipped)
+        # Last, since it reads all true forms, and types of an answer can choose how long that takes.
+        types = await type_errors(case, answer, resources) if typed and grade.ok else None
+    return grade if types is None else compare_runs(case, reference, run, validation, skipped=skipped, types=types)
 
 
 async def run_answer(

@@ -1,7 +1,8 @@
 """Choose the system calls that a command may not use, as a seccomp program for the kernel.
 
-No command can inspect other processes, use the kernel's key store or BPF, or enter new namespaces,
-where it would be root. Graded commands that need no child processes cannot start any, only threads.
+No command can inspect other processes or change their limits and priorities, use the kernel's key
+store or BPF, or enter new namespaces, where it would be root. Graded commands that need no child
+processes cannot start any, only threads.
 
 Two runs of graded code must not communicate. Since both read the same system files, graded commands
 get no locks, leases, hints or notifications on files, cannot see which pages of a file are cached,
@@ -73,11 +74,22 @@ SHARED_FIGURES = {  # values that one sandbox can change and another read
     "quotactl": (179, 60),
     "quotactl_fd": (443, 443),
 }
+OTHER_PROCESSES = {  # they change processes of the same user; third, the argument that names one, or 0 for its own
+    "prlimit64": (302, 261, 0),
+    "sched_setparam": (142, 118, 0),
+    "sched_setscheduler": (144, 119, 0),
+    "sched_setaffinity": (203, 122, 0),
+    "sched_setattr": (314, 274, 0),
+    "setpriority": (141, 140, 1),
+    "ioprio_set": (251, 30, 1),
+}
+OF_USER = {"setpriority": 2, "ioprio_set": 3}  # the first argument that means all processes of a user
 OF_X86 = {"fork": 57, "vfork": 58, "inotify_init": 253, "ustat": 136}  # elsewhere, only `clone` and newer calls
 NUMBERS: dict[str, tuple[int, int]] = {
     **REFUSED,
     **SHARED_IPC,
     **SHARED_FIGURES,
+    **{name: numbers[:2] for name, numbers in OTHER_PROCESSES.items()},
     "sysinfo": (99, 179),
     "setsockopt": (54, 208),
     "socket": (41, 198),
@@ -145,6 +157,12 @@ def rules_for(*, graded: bool, children: bool = True, own_ipc: bool = True, coun
     rules = [Rule(name, errno.EPERM) for name in REFUSED]
     # The arguments of `clone3` cannot be checked. C libraries fall back to `clone`.
     rules += [Rule("clone3", errno.ENOSYS), Rule("clone", errno.EPERM, 0, (NEW_NAMESPACES,), ANY_BIT)]
+    # Threads may name themselves here, so only limits are an error: the others seem to succeed.
+    errors = {"prlimit64": errno.EPERM}
+    rules += [
+        Rule(name, errors.get(name, 0), argument, (1,), AT_LEAST) for name, (*_, argument) in OTHER_PROCESSES.items()
+    ]
+    rules += [Rule(name, 0, 0, (user,)) for name, user in OF_USER.items()]
     if not own_ipc:
         rules += [Rule(name, errno.ENOSYS) for name in SHARED_IPC]
     if graded:
