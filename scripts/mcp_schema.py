@@ -46,7 +46,8 @@ def config_schema() -> dict[str, Any]:
     _accept_turns(shapes["McpCase"])
     shapes["EndCheck"]["oneOf"] = [{"required": [name]} for name in ("command", "query")]
     # Any value is accepted but a matcher with misspelt keys. The matcher is listed so that editors offer its keys.
-    misspelt = {"pattern": "^(value|opt|case|one|reg|app|any|exa)"}
+    begins = ["value", *(name[:3] for name in Matcher.model_fields if name != "value")]
+    misspelt = {"pattern": f"^({'|'.join(begins)})"}
     resembling = {"type": "object", "required": ["value"], "minProperties": 2, "propertyNames": misspelt}
     shapes["ExpectedMcpCall"]["properties"]["parameters"]["additionalProperties"] = {
         "anyOf": [{"$ref": "#/$defs/Matcher"}, {"not": resembling}]

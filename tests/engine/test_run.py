@@ -59,7 +59,8 @@ async def test_every_problem_of_a_plan_is_told_before_a_folder_is_made(tmp_path:
         "subject 'c' (function): module 'nowhere' cannot be imported: No module named 'nowhere'",
         "scorer 'regex': pattern '(' is not a regular expression: missing ), unterminated subpattern at position 0",
         "scorer 'vibes': unknown kind 'vibes'; there are answer_relevance, checks, command, contains, "
-        "context_precision, context_recall, conversation_completeness, cost, exact, factuality, faithfulness, "
+        "context_precision, context_recall, context_relevance, "
+        "conversation_completeness, cost, exact, factuality, faithfulness, "
         "function, javascript, json, judge, "
         "knowledge_retention, latency, mcp, preference, python, refusal, regex, role_adherence, rubric, semantic, "
         "spans, structured, tool_calls, trajectory",

@@ -107,7 +107,7 @@ class _Notices(io.RawIOBase):
 
 @contextmanager
 def telling_of_damage() -> Iterator[None]:
-    """When a command ends, report how many damaged lines each run that it read has."""
+    """Report the number of damaged lines in each run that was read, when the block ends."""
     from bakeoff.storage.journal_lines import collect_damage  # loads pydantic, which --help does not need
 
     with collect_damage() as damaged:

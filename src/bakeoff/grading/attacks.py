@@ -206,7 +206,7 @@ def _python_module(code: str, case: GradedCase, file: str) -> str:  # noqa: ARG0
 
 
 def _module(runner: str, code: str, case: GradedCase, file: str) -> str:
-    """Return the attack with hollow exports, which have the names of the stub's exports.
+    """Return the attack in a module that exports dummy functions under the names of the stub's exports.
 
     `runner` selects the part for `jest` or `vitest`, which store their tests differently.
     """

@@ -168,7 +168,7 @@ def check(model: type[Model], data: Any, path: Path, place: str = "") -> Model:
 
 
 def check_items(model: type[Model], lists: Mapping[str, Iterable[Any]], path: Path) -> Iterator[Model]:
-    """Yield the items of lists of a log as models. `lists` has them by their names in the file, for errors."""
+    """Check the items of a log's lists and yield them as models. Errors quote the names in `lists`."""
     for name, items in lists.items():
         for place, item in enumerate(items):
             yield check(model, item, path, f"{name}[{place}]")

@@ -206,7 +206,7 @@ class CommandAgent:
         return [f"`{program}` is not installed: {self.definition.install.hint}"]
 
     def _lacks_files(self) -> list[str]:
-        """Return what to do about files that the command names and that no trial would see."""
+        """Return what to do about files that the command names but that the sandbox does not show."""
         sandbox, (program, *words) = self.sandbox() if self.sandbox else None, self.definition.command
         readable = program_roots(program_path(program) or program)
         told = []
@@ -240,7 +240,7 @@ class CommandAgent:
         return {**self._spelled_out(), **login, **others, **self._keys()}
 
     def _spelled_out(self) -> dict[str, str]:
-        """Return keys in the definition itself, which is then refused: plans would store them."""
+        """Return the API keys that stand in the definition. It is then refused, because plans would store them."""
         env = {**self.definition.env, **(rule.env if (rule := self.definition.providers.get(self.provider)) else {})}
         spelled = {name: value for name, value in env.items() if "{" not in value}
         named = secrets_in(spelled)

@@ -285,7 +285,7 @@ class EvalSession:
 
     @property
     def _items(self) -> list[Any]:
-        """Return the items of pytest's session, as far as they were not deselected."""
+        """Return the items of pytest's session that were not deselected."""
         session: Any = self._config.pluginmanager.get_plugin("session")
         return session.items  # type: ignore[no-any-return]
 

@@ -128,10 +128,11 @@ def drop_to(uid: int) -> None:
 
 
 def restrict_access(rules: dict[str, Any]) -> None:
-    """Restrict the command to these files by Landlock, if the kernel has it.
+    """Restrict the command to the files in `rules` with Landlock, if the kernel supports it.
 
-    The command can then also not inspect or signal outside processes, or reach their abstract
-    sockets. The network stays open, because honest tests start servers on loopback.
+    The command can then no longer inspect outside processes. Since version 6 of Landlock, it can
+    neither signal them nor connect to their abstract sockets. The network stays open, because honest tests
+    start servers on loopback.
     """
     version = kernel.libc.syscall(kernel.LANDLOCK_CREATE, None, 0, kernel.LANDLOCK_VERSION)
     if version < 1:
