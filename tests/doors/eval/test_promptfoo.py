@@ -365,3 +365,37 @@ def test_an_assertion_that_cannot_be_made_leaves_its_test_out(assertion: str, to
     plan, warnings = planned(f"{ONE}tests: [{{vars: {{text: a}}, assert: [{assertion}]}}, {{vars: {{text: b}}}}]\n")
     assert [case.prompt for case in plan.cases] == ["b"]
     assert [line for line in warnings if told in line and line.endswith("the test is left out")], warnings
+
+
+KEPT = """\
+env: {TEAM_OF_FILE: blue}
+assertionTemplates: {short: {type: contains, value: blue}}
+scenarios: [{config: file://config.yaml, tests: file://more.yaml}]
+tests:
+  - file://tests.csv
+  - {vars: {text: blue}, assert: [{$ref: '#/assertionTemplates/short'}, {type: equals, value: '{{env.TEAM_OF_FILE}}'}]}
+  - {vars: {text: '{"b": [1], "a": 2}'}, assert: [{type: equals, value: {a: 2, b: [1]}}]}
+  - vars: {text: a}
+    assert:
+      - {type: contains, value: a}
+      - {type: assert-set, threshold: 0.5, assert: [{type: not-levenshtein, value: a}, {type: contains, value: z}]}
+"""
+
+
+def test_no_part_is_read_with_another_meaning(here: Path, bakeoff: Bakeoff):
+    (here / "tests.csv").write_text("text,__expected\na,rouge-n(0.5): a\na,not-is-xml\na,a\n")
+    (here / "config.yaml").write_text("- {vars: {text: c}}\n")
+    (here / "more.yaml").write_text("- {assert: [{type: equals, value: c}]}\n")
+    plan, warnings = planned(ONE + KEPT)
+    assert [case.prompt for case in plan.cases] == ["a", "blue", '{"b": [1], "a": 2}', "c"]
+    env, *left_out = warnings
+    assert "env: TEAM_OF_FILE: templates use it, but providers and code see only" in env
+    assert ["'rouge-n'" in left_out[0], "'not-is-xml'" in left_out[1], "a set with a threshold" in left_out[2]] == [
+        True
+    ] * 3
+    assert bakeoff("eval", "--no-open").returncode == 0
+
+
+def test_a_prompt_that_needs_earlier_answers_is_left_out():
+    with pytest.raises(UsageError, match=r"prompts\[0\]: `_conversation` needs the answers to earlier tests"):
+        planned(ONE.replace("{{ text }}", "{% for m in _conversation %}{{ m.input }}{% endfor %}{{ text }}"))

@@ -24,28 +24,15 @@ from bakeoff.plan import SubjectSpec
 from bakeoff.toolchains.user_code import LANGUAGES, UserCode, split_path
 
 _READ = (
-    "description",
-    "prompts",
-    "providers",
-    "targets",
-    "tests",
-    "defaultTest",
-    "scenarios",
-    "evaluateOptions",
-    "env",
+    *("description", "prompts", "providers", "targets", "tests"),
+    *("defaultTest", "scenarios", "evaluateOptions", "env"),
 )
 _NO_MATTER = (
-    "$schema",
-    "schema",
-    "outputPath",
-    "sharing",
-    "tags",
-    "metadata",
-    "writeLatestResults",
-    "derivedMetrics",
-    "commandLineOptions",
+    *("$schema", "schema", "outputPath", "sharing", "tags"),
+    *("metadata", "writeLatestResults", "derivedMetrics", "commandLineOptions", "assertionTemplates"),
 )
 """Keys that decide no verdict."""
+_OF_A_SCENARIO = ("config", "tests")
 _OF_A_TEST = ("description", "vars", "assert", "threshold", "metadata", "options")
 _OPTIONS = (
     *("provider", "transform", "postprocess", "prefix", "suffix", "disableVarExpansion", "disableDefaultAsserts"),
@@ -79,6 +66,10 @@ class Notes:
     problems: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     mapping: "Counter[tuple[str, str]]" = field(default_factory=Counter)
+
+    def of(self, placed: PlacedYaml) -> "Notes":
+        """Return the same notes, for parts that stand in another file."""
+        return replace(self, placed=placed)
 
     def problem(self, key: Key, what: str) -> None:
         """Note a problem that prevents the use of the file."""
@@ -129,11 +120,9 @@ class _PromptfooReader:
         assert isinstance(placed.value, dict)
         self.placed, self.folder = placed, placed.file.parent
         self.notes = Notes(placed)
+        self.exported = dict(read_environment())
         env = placed.value.get("env")
-        self.env = {
-            **read_environment(),
-            **(fill_all(env, {"env": read_environment()}) if isinstance(env, dict) else {}),
-        }
+        self.env = self.exported | (fill_all(env, {"env": self.exported}) if isinstance(env, dict) else {})
         self.config: dict[str, Any] = {
             name: value if name in ("providers", "targets") else self._with_env(value)
             for name, value in placed.value.items()
@@ -148,6 +137,15 @@ class _PromptfooReader:
             return [self._with_env(each) for each in value]
         return {name: self._with_env(each) for name, each in value.items()} if isinstance(value, dict) else value
 
+    def _referred(self, given: Any) -> Any:
+        """Return an assertion, or the part of the file that its `$ref` names."""
+        if not isinstance(given, dict) or not str(given.get("$ref")).startswith("#/"):
+            return given
+        found: Any = self.config
+        for name in given["$ref"].removeprefix("#/").split("/"):
+            found = found.get(name) if isinstance(found, dict) else None
+        return found
+
     def suite(self) -> PromptSuite:
         notes, config = self.notes, self.config
         for name in config:
@@ -158,6 +156,9 @@ class _PromptfooReader:
                 notes.problem((name,), "hooks may change every test, and are not supported: remove them")
             elif name not in (*_READ, *_NO_MATTER):
                 notes.warn((name,), "is not supported, and not used")
+        if far := [name for name, value in self.env.items() if self.exported.get(name) != value]:
+            told = f"{', '.join(far)}: templates use it, but providers and code see only variables that are exported"
+            notes.warn(("env",), f"{told}: export it before the run")
         subjects = tuple(self._subjects())
         models = [str(spec.options["model"]) for spec in subjects if spec.kind == "model"]
         self.assertions = Assertions(notes, self.judge, models)
@@ -181,7 +182,7 @@ class _PromptfooReader:
             limits=limits,
             warnings=tuple(dict.fromkeys(notes.warnings)),
             sources=(self.placed.file, *self.sources),
-            mapping=tuple((*parts, count) for parts, count in sorted(notes.mapping.items(), key=_in_order)),
+            mapping=tuple((*parts, count) for parts, count in sorted(notes.mapping.items(), key=_order)),
         )
 
     def _options(self) -> tuple[int, LimitsConfig]:
@@ -298,18 +299,14 @@ class _PromptfooReader:
         if isinstance(usual, str):
             placed = read_yaml(self.folder / (path_in(usual) or usual))
             self.sources.append(placed.file)
-            notes, usual = (
-                Notes(replace(placed, file=placed.file), notes.problems, notes.warnings, notes.mapping),
-                placed.value,
-            )
-            return self._more_usual(notes.object((), usual), (), Usual(), notes)
+            notes = notes.of(placed)
+            return self._more_usual(notes.object((), placed.value), (), Usual(), notes)
         return self._more_usual(notes.object(("defaultTest",), usual), ("defaultTest",), Usual(), notes)
 
     def _more_usual(self, test: dict[str, Any], key: Key, usual: Usual, notes: Notes) -> Usual:
         """Return `usual` extended by a test, a default test, or a part of a scenario."""
         values = test.get("vars")
-        if isinstance(values, str):
-            values = read_yaml(self.folder / (path_in(values) or values)).value
+        values = self._data_of(values) if isinstance(values, str) else values
         parts = {name: notes.object((*key, name), test.get(name)) for name in ("options", "metadata")}
         asserted = test.get("assert") or []
         if not isinstance(asserted, list):
@@ -320,7 +317,10 @@ class _PromptfooReader:
         inherited = () if parts["options"].get("disableDefaultAsserts") else usual.asserted
         return Usual(
             vars={**usual.vars, **notes.object((*key, "vars"), values)},
-            asserted=(*(((*key, "assert", at), each, notes) for at, each in enumerate(asserted)), *inherited),
+            asserted=(
+                *(((*key, "assert", at), self._referred(each), notes) for at, each in enumerate(asserted)),
+                *inherited,
+            ),
             threshold=test.get("threshold", usual.threshold),
             options={**usual.options, **parts["options"]},
             metadata={**usual.metadata, **parts["metadata"]},
@@ -328,13 +328,15 @@ class _PromptfooReader:
         )
 
     def _scenario(self, scenario: Any, key: Key, usual: Usual) -> Iterator[PromptCase]:
-        if isinstance(scenario, str):
-            scenario = read_yaml(self.folder / (path_in(scenario) or scenario)).value
-        parts: list[Any] = [scenario.get(name) for name in ("config", "tests")] if isinstance(scenario, dict) else []
-        if not parts or not all(isinstance(part, list) for part in parts):
+        scenario = self._data_of(scenario) if isinstance(scenario, str) else scenario
+        scenario = scenario if isinstance(scenario, dict) else {}
+        parts = [
+            self._data_of(part) if isinstance(part := scenario.get(name), str) else part for name in _OF_A_SCENARIO
+        ]
+        if not all(isinstance(part, list) for part in parts):
             self.notes.warn(key, "is not supported, and left out: a scenario has lists `config` and `tests`")
             return
-        if unknown := self.notes.unused(key, scenario, ("config", "tests", "description")):
+        if unknown := self.notes.unused(key, scenario, (*_OF_A_SCENARIO, "description")):
             self.notes.warnings += [f"{each}: the scenario is left out" for each in unknown]
             return
         config, tests = parts
@@ -346,6 +348,14 @@ class _PromptfooReader:
             base = self._more_usual(data, place, usual, self.notes)
             for at, test in enumerate(tests):
                 yield from self._of_item(test, self.placed, (*key, "tests", at), base)
+
+    def _data_of(self, text: str) -> Any:
+        """Return what a file of YAML or JSON holds; another text as it is."""
+        file = self.folder / (path_in(text) or text)
+        if file.suffix not in (".yaml", ".yml", ".json"):
+            return text
+        self.sources.append(file)
+        return self._with_env(read_yaml(file).value)
 
     def _of_item(self, item: Any, placed: PlacedYaml, key: Key, usual: Usual) -> Iterator[PromptCase]:
         """Yield the cases of a test, or of a file or function of tests."""
@@ -394,7 +404,7 @@ class _PromptfooReader:
         self, test: Any, placed: PlacedYaml, key: Key, usual: Usual, where: str | None = None
     ) -> Iterator[PromptCase]:
         """Yield the cases of a test: one for each combination of variables that are lists."""
-        notes = Notes(placed, self.notes.problems, self.notes.warnings, self.notes.mapping)
+        notes = self.notes.of(placed)
         if not isinstance(test, dict):
             notes.problem(key, "a test has to be an object, with `vars` and `assert`")
             return
@@ -465,7 +475,7 @@ class _PromptfooReader:
         return read_text(file).strip()
 
 
-def _in_order(mapped: tuple[tuple[str, str], int]) -> int:
+def _order(mapped: tuple[tuple[str, str], int]) -> int:
     return ("prompt", "provider", "test", "assertion").index(mapped[0][0].split()[0])
 
 
@@ -474,6 +484,8 @@ _CHAT_OR_NOT = {PromptTemplate: "", JsonTemplate: " of JSON or chat messages", C
 
 def template_of(text: str) -> PromptTemplate:
     """Return the template of a prompt. The texts in JSON, or in a YAML list of messages, are templates each."""
+    if "_conversation" in text:
+        raise LeftOut((), "`_conversation` needs the answers to earlier tests, which is not supported")
     if text.lstrip().startswith("- role:"):
         text = json.dumps(parse_yaml(text, Path("prompt")).value, ensure_ascii=False)
     if not text.lstrip().startswith(("[", "{")) or text.lstrip().startswith(("{{", "{%", "{#")):

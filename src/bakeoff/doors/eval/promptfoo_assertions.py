@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from bakeoff._kernel.text import free_name, in_our_words
-from bakeoff._kernel.yaml import Key, read_yaml
+from bakeoff._kernel.yaml import Key, parse_yaml, read_yaml
 from bakeoff.doors.data_files import read_text
 from bakeoff.doors.eval.config import path_in, printable
 from bakeoff.doors.eval.promptfoo_providers import LeftOut, code_file, did_you_mean, model_name, steps_of
@@ -71,17 +71,25 @@ EQUIVALENTS = {
 
 _CSV = re.compile(r"(?P<type>[a-z:-]+)(?:\((?P<threshold>[0-9.]+)\))?:\s*(?P<value>.*)", re.DOTALL)
 _IN_CSV = {"grade": "llm-rubric", "fn": "javascript", "eval": "javascript"}
+_OTHERS = (
+    *("is-xml", "contains-xml", "is-sql", "contains-sql", "is-html", "contains-html", "rouge-n"),
+    *("bleu", "gleu", "meteor", "word-count", "perplexity"),
+    *("perplexity-score", "classifier", "moderation", "guardrails", "webhook", "ruby", "pi"),
+    *("search-rubric", "select-best", "max-score"),
+    *("is-valid-function-call", "is-valid-openai-function-call", "is-valid-openai-tools-call", "tool-call-f1"),
+)
+"""Types of promptfoo that have no equivalent here. Elsewhere an unknown type is a typing error."""
 
 
 def csv_assertion(text: str) -> dict[str, Any]:
     """Return the assertion in a cell of promptfoo's column `__expected`."""
-    if text in ("is-json", "contains-json", "is-refusal", "not-is-refusal"):
+    if text.removeprefix("not-") in ("is-json", "contains-json", "is-refusal", *_OTHERS):
         return {"type": text}
     if text.startswith("file://"):
         return {"type": "python" if split_path(text)[0].endswith(".py") else "javascript", "value": text}
     found = _CSV.fullmatch(text)
     kind = _IN_CSV.get(found["type"], found["type"]) if found else ""
-    if found is None or (kind not in CONDITIONS and kind.removeprefix("not-") not in EQUIVALENTS):
+    if found is None or kind.removeprefix("not-") not in {*CONDITIONS, *EQUIVALENTS, *_OTHERS}:
         return {"type": "equals", "value": text}
     value: Any = found["value"]
     limit = {"threshold": number_in(found["threshold"])} if found["threshold"] else {}
@@ -149,7 +157,7 @@ class Assertions:
         if threshold is None or rules.mean:  # the set's score is the weighted mean of its assertions
             yield from (spec.model_copy(update={"weight": spec.weight * weight / total}) for spec in specs)
             return
-        if any(spec.kind != "checks" or spec.transform for spec in specs):
+        if any(spec.kind != "checks" or spec.transform or spec.negated or spec.threshold is not None for spec in specs):
             why = "a set with a threshold is supported for conditions on the text, or as the only one of its test"
             raise LeftOut((*key, "threshold"), why)
         checks = [{**spec.options["checks"][0], "weight": spec.weight} for spec in specs]  # type: ignore[index,dict-item]
@@ -222,6 +230,8 @@ class Assertions:
         if given is None:
             told = f"{model} judges, because it is the first provider and no other is named: write --judge MODEL"
             self._notes.warnings.append(f"{self._notes.placed.file}: {told}")
+        if isinstance(given, dict) and given.get("config"):
+            self._notes.warnings.append(f"{self._notes.placed.file}: the `config` of the judge {text} is not used")
         return {"model": model, **({"same_model": True} if model in self._models else {})}
 
 
@@ -250,6 +260,10 @@ def _provider_id(given: Any, part: str) -> str | None:
 
 def _condition(kind: str, value: Any, given: dict[str, Any]) -> dict[str, Any]:
     plain = kind.removeprefix("not-")
+    if plain == "equals" and isinstance(value, dict | list):
+        kind, value = kind.replace("equals", "is-json"), {"const": value}
+    if plain in ("is-json", "contains-json") and isinstance(value, str):
+        value = parse_yaml(value, Path("schema")).value
     if plain in _LISTS and isinstance(value, str):
         value = [part.strip() for part in value.split(",")]
     if plain == "regex" and isinstance(value, str):

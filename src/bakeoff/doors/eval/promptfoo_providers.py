@@ -104,7 +104,9 @@ def provider_subjects(item: Any, key: Key, notes: "Notes", filled: Callable[[Any
     if not isinstance(text := given.get("id"), str):
         notes.problem(key, "a provider has to be a text such as `openai:gpt-5`, or an object with an `id`")
         return
-    config: dict[str, Any] = given["config"] if isinstance(given.get("config"), dict) else {}
+    config: dict[str, Any] = dict(given["config"]) if isinstance(given.get("config"), dict) else {}
+    for name in ("inferenceConfig", "generationConfig"):
+        config |= config.pop(name) if isinstance(config.get(name), dict) else {}
     kept = {name: config[name] for name in ("apiKey", "headers") if name in config}
     given = filled({**given, "config": {**config, **dict.fromkeys(kept)}})
     given["config"] |= kept
