@@ -161,11 +161,10 @@ class RateLimiter:
         self._answered: deque[tuple[float, int]] = deque(maxlen=_MAX_REMEMBERED)  # time and request size of each
 
     async def run(self, call: Callable[[], Awaitable[Result]], clock: Clock, size: int = 0) -> Result:
-        """Return the call's result, retrying as the policy allows.
+        """Return the result of a call of `size` characters, retrying as the policy allows.
 
-        Waits and failed tries stop the clock, because the subject did not cause them. Raise
-        InfraError when the policy allows no more tries. Raise RequestTooLarge if the provider
-        refused each try but answered much smaller calls meanwhile. `size` is in characters.
+        Waits and failed tries stop the clock, because the subject did not cause them. Raise InfraError when the policy
+        allows no more tries, and RequestTooLarge if the provider refused all but answered much smaller calls.
         """
         policy = self._policy
         lost, tries, refused = 0.0, 0, 0
