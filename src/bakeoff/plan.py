@@ -172,6 +172,12 @@ class ScorerSpec(FrozenModel):
         """Return True if the spec changes the answer before it is scored, or the score after that."""
         return bool(self.transform) or self.negated or self.threshold is not None or self.weight != 1
 
+    @property
+    def code(self) -> tuple[str, ...]:
+        """Return the code that a scorer runs: its own and that of its transform."""
+        steps = [text for step in self.transform if isinstance(step, dict) for text in step.values()]
+        return (*([str(self.options["code"])] if "code" in self.options else []), *steps)
+
     @cached_property
     def digest(self) -> str:
         """Return the digest of the scorer in score keys. Default values of options are left out."""

@@ -57,19 +57,19 @@ async def reach(upstream: Upstream) -> InfraError | None:
 async def check_reach(resolved: ResolvedPlan, say: Callable[[str], None]) -> None:
     """Reach every provider of a plan once, and say which cannot be used.
 
-    Raise InfraError if a judge's or every subject's cannot.
+    Raise InfraError if a judge's cannot, or that of every subject that is not a control.
     """
     judges = [pair for own in (resolved.scorers, *resolved.of_cases.values()) for pair in own.items()]
-    members = [("subject", *pair) for pair in resolved.subjects.items()] + [
-        ("judge of scorer", *pair) for pair in judges
-    ]
+    members = [("subject", *pair) for pair in resolved.subjects.items()]
+    members += [("judge of scorer", *pair) for pair in judges]
     asked = [(role, name, each) for role, name, member in members for each in upstreams_of(member)]
     distinct = {(each.base_url, each.key): each for *_, each in asked}
     problems = dict(zip(distinct, await asyncio.gather(*map(reach, distinct.values())), strict=True))
     found = {(role, name): problem for role, name, each in asked if (problem := problems[each.base_url, each.key])}
     told = [f"{role} {visible(name)!r}: {problem}" for (role, name), problem in found.items()]
     dead = {key for key, problem in found.items() if problem.permanent}
-    if any(role != "subject" for role, _ in dead) or 0 < len(resolved.subjects) == len(dead):
+    nobody = dead and dead >= {("subject", name) for name in resolved.plan.compared}
+    if nobody or any(role != "subject" for role, _ in dead):
         raise InfraError("; ".join(told), permanent=True)
     for line in told:
         say(f"{line}; the run goes on")

@@ -242,14 +242,14 @@ class Registry:
 def _revision_now(spec: SubjectSpec | ScorerSpec) -> str | None:
     if spec.kind == "function":
         return revision_of(import_target(str(spec.options["target"]), describe(spec)))
-    if spec.kind == "code":
-        from bakeoff.toolchains.user_code import split_path  # most plans have none
-
-        file = Path(split_path(str(spec.options["code"]))[0])
-        return command_revision([file.name], file.parent)
     if spec.kind == "command" and isinstance(argv := spec.options.get("argv"), list):
         return command_revision([str(word) for word in argv], Path(str(spec.options.get("folder", ""))))
-    return None
+    code = spec.code if isinstance(spec, ScorerSpec) else (str(spec.options.get("code", "")),)
+    if not any(code):
+        return None
+    from bakeoff.toolchains.user_code import code_revision  # most plans have none
+
+    return code_revision(code)
 
 
 @dataclass(frozen=True, slots=True)

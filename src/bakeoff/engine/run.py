@@ -27,6 +27,7 @@ from bakeoff.sandbox import guarantees
 from bakeoff.stats.sequential import PairDecisions, random_order
 from bakeoff.storage.journal import SpentTokens, record_at
 from bakeoff.storage.journal_lines import Damage, note_damage
+from bakeoff.storage.redaction import Redactor
 from bakeoff.storage.run_folder import RunFolder, made_run_folder, new_run_folder
 from bakeoff.storage.store_copy import store_of
 from bakeoff.verdict import Round
@@ -63,14 +64,7 @@ async def run(
         resolved = (registry or default_registry()).resolve(plan, offline=options.replay == "strict")
     options = replace(options, secrets={**resolved.secrets(), **options.secrets})
     redactor = options.redactor()
-    if leaked := redactor.names_in(plan):
-        raise PlanError(
-            [
-                f"plan {plan.name!r} contains the value of {name}, and no file of a run may contain a secret: "
-                "take it out of the plan, or unset the variable if it is not a secret"
-                for name in leaked
-            ]
-        )
+    _refuse_secrets(plan, redactor)
     control.redact = partial(redactor.text, cut=True)
     sandbox = sandbox_of(options, plan)
     if resolved.may_run_commands():
@@ -97,6 +91,13 @@ async def run(
                 work.cancel()
                 await asyncio.wait([task])
             journal.end(work.reason_to_end)
+
+
+def _refuse_secrets(plan: Plan, redactor: Redactor) -> None:
+    advice = "take it out of the plan, or unset the variable if it is not a secret"
+    why = f"and no file of a run may contain a secret: {advice}"
+    if leaked := redactor.names_in(plan):
+        raise PlanError([f"plan {plan.name!r} contains the value of {name}, {why}" for name in leaked])
 
 
 @asynccontextmanager

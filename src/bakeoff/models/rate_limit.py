@@ -161,11 +161,10 @@ class RateLimiter:
         self._answered: deque[tuple[float, int]] = deque(maxlen=_MAX_REMEMBERED)  # time and request size of each
 
     async def run(self, call: Callable[[], Awaitable[Result]], clock: Clock, size: int = 0) -> Result:
-        """Return the call's result, retrying as the policy allows.
+        """Return the result of a call of `size` characters, retrying as the policy allows.
 
-        Waits and failed tries stop the clock, because the subject did not cause them. Raise
-        InfraError when the policy allows no more tries. Raise RequestTooLarge if the provider
-        refused each try but answered much smaller calls meanwhile. `size` is in characters.
+        Waits and failed tries stop the clock, because the subject did not cause them. Raise InfraError when the policy
+        allows no more tries, and RequestTooLarge if the provider refused all but answered much smaller calls.
         """
         policy = self._policy
         lost, tries, refused = 0.0, 0, 0
@@ -199,8 +198,9 @@ class RateLimiter:
                 wait = max(min(policy.longest_seconds, doubled) * jitter, busy.retry_after or 0.0)
                 lost += seconds + wait
                 most = [limit for limit in (busy.most_tries, policy.most_tries) if limit is not None]
+                gave_up = f"{busy} (gave up after {_times(tries)})"
                 if most and tries >= min(most):
-                    raise InfraError(f"{busy} (gave up after {_times(tries)})", permanent=True) from busy
+                    raise InfraError(gave_up, permanent=True) from busy
                 if lost > patience:
                     if refused == tries >= _MIN_TRIES and (others := self._smaller_answered_since(began, size)):
                         raise RequestTooLarge(
@@ -208,11 +208,7 @@ class RateLimiter:
                             f"half the {size:,} characters of this one)"
                         ) from busy
                     self._gave_up = True
-                    raise InfraError(
-                        f"{busy} (gave up after {_times(tries)})",
-                        retry_after=busy.retry_after,
-                        exhausted=True,
-                    ) from busy
+                    raise InfraError(gave_up, retry_after=busy.retry_after, exhausted=True) from busy
                 limit = busy.most_tries if self._reached else _MAX_TRIES_UNREACHED
                 left = math.inf if limit is None else wait * (2.0 ** (limit - tries) - 1)
                 delay = Delay(str(busy), wait, min(left, patience - lost + wait))

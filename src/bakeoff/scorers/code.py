@@ -12,7 +12,7 @@ from bakeoff.protocols import Needs, ScoreInput
 from bakeoff.record import Score
 from bakeoff.scorers.configurable import ConfigurableScorer
 from bakeoff.scorers.registry import scorer
-from bakeoff.toolchains.user_code import CodeResult, Language, UserCode, argv_of
+from bakeoff.toolchains.user_code import Language, UserCode, argv_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class _CodeScorer(ConfigurableScorer):
     async def __call__(self, given: ScoreInput) -> Score:
         """Score what the code returns. Code that raises an error fails the answer, as an assertion does."""
         context = {**code_context(given), "config": self.config}
-        value, error = await run_code(self.source, given, given.output, context)
+        value, error = await self.source.called(given.resources, given.output, context)
         if error is not None:
             return self.scored(0.0, f"the code raised {error}")
         told = value if isinstance(value, Mapping) else {}
@@ -80,12 +80,3 @@ class Python(_CodeScorer):
 def code_context(given: ScoreInput) -> dict[str, Any]:
     """Return what code may know of a case: its values and its prompt."""
     return {"vars": dict(given.row), "prompt": given.case.prompt, "test": {"vars": dict(given.row)}}
-
-
-async def run_code(code: UserCode, given: ScoreInput, *arguments: Any) -> CodeResult:
-    """Return the result of code, which the run's worker calls. Raise GraderError outside of a run."""
-    worker = given.resources.get(code.worker.key)
-    if worker is None:
-        raise GraderError(f"{code} runs only as a part of a run")
-    result: CodeResult = await worker.call(code, *arguments)
-    return result

@@ -16,6 +16,7 @@ from bakeoff.scorers.checks import CONDITIONS
 from bakeoff.scorers.configurable import NAMED_FUNCTION
 from bakeoff.scorers.registry import ScorerKind, scorer_kinds
 from bakeoff.scorers.transforms import FieldPath, Transform
+from bakeoff.toolchains.user_code import code_revision
 
 BESIDE_A_KIND = ("name", "transform", "path", "threshold", "weight")
 """The keys that any scorer in a file may have beside its kind."""
@@ -157,18 +158,15 @@ class ScorerReader:
                 model.model_validate(options, context=who)
             except ValidationError:  # only now, because looking up lines takes time
                 placed.part(place, options).read(model, context=who)
-            # A function that was edited counts as another scorer.
-            target = str(options.get("target"))
-            revision = revision_of(import_target(target, "the scorer")) if entry.kind == "function" else ""
             spec = ScorerSpec(
                 kind=entry.kind,
                 name=entry.name,
                 options=spec_options,
-                revision=revision,
                 transform=steps,
                 threshold=entry.threshold,
                 weight=entry.weight,
             )
+            spec = spec.model_copy(update={"revision": _revision(spec)})
             self._build(spec, placed, place)
             return spec
         except ConfigError as error:
@@ -184,6 +182,13 @@ class ScorerReader:
             if isinstance(scorer, ModelJudge):
                 why = [problem for model in self._models if (problem := scorer.self_judging_problem(model))]
                 self._problems += [placed.problem(place, problem) for problem in why[:1]]
+
+
+def _revision(spec: ScorerSpec) -> str:
+    """Return a hash of a scorer's function or of the files with its code: an edited one is another scorer."""
+    if spec.kind == "function":
+        return revision_of(import_target(str(spec.options["target"]), "the scorer"))
+    return code_revision(spec.code)
 
 
 def _written_out(entry: ScorerEntry) -> ScorerEntry:

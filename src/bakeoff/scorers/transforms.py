@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 from bakeoff.errors import SubjectError
 from bakeoff.models.prompt_templates import PromptTemplate, TemplateProblem
 from bakeoff.protocols import ScoreInput
-from bakeoff.scorers.code import code_context, run_code
+from bakeoff.scorers.code import code_context
 from bakeoff.scorers.values import read_json, shown
 from bakeoff.toolchains.user_code import CodeWorker, Language, UserCode
 
@@ -60,7 +60,9 @@ async def transformed(given: ScoreInput, steps: Sequence[Step]) -> ScoreInput:
     for step in steps:
         try:
             if isinstance(step, dict):
-                output = await _computed(_code(step), given, output)
+                output, error = await _code(step).called(given.resources, output, code_context(given))
+                if error is not None or output is None:
+                    raise ValueError(error or "it returned nothing")
             else:
                 output = _filled(step, given, output) if _is_template(step) else _found(step, output)
         except (TemplateProblem, JMESPathError, ValueError) as error:
@@ -77,13 +79,6 @@ def workers_of(steps: Sequence[Step]) -> Iterator[CodeWorker]:
 def _code(step: Mapping[Any, str]) -> UserCode:
     [(language, text)] = step.items()
     return UserCode(language, text, usual="get_transform")
-
-
-async def _computed(code: UserCode, given: ScoreInput, output: Any) -> Any:
-    value, error = await run_code(code, given, output, code_context(given))
-    if error is not None or value is None:
-        raise ValueError(error or "it returned nothing")
-    return value
 
 
 def _is_template(step: str) -> bool:

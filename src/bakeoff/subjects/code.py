@@ -19,6 +19,7 @@ from bakeoff.storage.redaction import secrets_in
 from bakeoff.toolchains.user_code import Language, UserCode, argv_of, split_path
 
 _SECONDS = 300.0
+_NOT_ITS_FAULT = (401, 403, 407, 408, 429)  # about keys, time and limits: no answer to the prompt
 
 
 class _OfCases(FrozenModel):
@@ -65,7 +66,7 @@ class CodeSubject:
     async def attempt(self, task: Task) -> Transcript:
         """Call the function. An error that it raises or returns is the subject's failure."""
         context = {"vars": self.options.variables.get(task.case_id, {}), "prompt": {"raw": task.prompt}}
-        given = {"id": self.name, "config": self.options.config}
+        given = self.source.options
         order = (given, context) if self.options.language == "python" else (context, given)
         value = await _result(self.source, task, task.prompt, *order)
         told = value if isinstance(value, Mapping) and {"output", "error"} & {*value} else {"output": value}
@@ -84,7 +85,7 @@ def _usage(told: Mapping[str, Any]) -> Usage:
 
 async def _result(code: UserCode, task: Task, *arguments: Any) -> Any:
     try:
-        value, error = await task.resources[code.worker.key].call(code, *arguments)
+        value, error = await code.called(task.resources, *arguments)
     except GraderError as problem:  # the code cannot be loaded, or it ended its process
         raise InfraError(str(problem), permanent=True) from problem
     if error is not None:
@@ -154,10 +155,10 @@ class HttpSubject:
                 response = await client.request(options.method, url, **sent)
             except httpx2.HTTPError as error:
                 raise InfraError(f"{url} does not answer: {error!r}") from error
-        if response.status_code >= httpx2.codes.INTERNAL_SERVER_ERROR:
-            raise InfraError(f"{url} answers {response.status_code}: {response.text[:500]}")
         if not response.is_success:
-            raise SubjectError(f"{url} answers {response.status_code}: {response.text[:500]}")
+            is_ours = response.is_server_error or response.status_code in _NOT_ITS_FAULT
+            error = InfraError if is_ours else SubjectError
+            raise error(f"{url} answers {response.status_code}: {response.text[:500]}")
         return Transcript(output=await self._answer(response.text, task), usage=Usage(requests=1))
 
     async def _answer(self, text: str, task: Task) -> Any:

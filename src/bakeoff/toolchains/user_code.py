@@ -9,12 +9,13 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+from bakeoff._kernel.imports import command_revision
 from bakeoff.errors import GraderError, UsageError
 from bakeoff.sandbox.confinement import FOREVER_SECONDS, unconfined_command
 from bakeoff.sandbox.supervisor_client import SupervisedProcess, supervised_process
@@ -63,6 +64,13 @@ class UserCode:
         call = {**source, "args": arguments, "method": self.method, "options": self.options}
         return json.dumps(call, default=str).encode() + b"\n"
 
+    async def called(self, resources: Mapping[str, Any], *arguments: Any) -> CodeResult:
+        """Return the result of the code, which the run's worker calls. Raise GraderError outside of a run."""
+        worker: OpenCodeWorker | None = resources.get(self.worker.key)
+        if worker is None:
+            raise GraderError(f"{self} runs only as a part of a run")
+        return await worker.call(self, *arguments)
+
     def call_now(self, *calls: Sequence[Any]) -> list[Any]:
         """Run the code in a process of its own, before a run begins: once for each list of arguments.
 
@@ -90,6 +98,12 @@ def split_path(text: str) -> tuple[str, str]:
     """Return the path and the function of `file://path[:function]`; the function may be empty."""
     path, colon, name = text.removeprefix(FILE).rpartition(":")
     return (path, name) if colon and Path(path).suffix in LANGUAGES else (text.removeprefix(FILE), "")
+
+
+def code_revision(texts: Iterable[str]) -> str:
+    """Return a hash of the files among these texts, empty without one: an edited file is other code."""
+    files = [Path(split_path(text)[0]).absolute() for text in texts if text.startswith(FILE)]
+    return command_revision(list(map(str, files)), Path("/"))
 
 
 def argv_of(language: Language) -> list[str]:

@@ -307,6 +307,16 @@ def test_code_in_a_file_judges_answers_in_one_process_of_each_language(here: Pat
     assert "the code raised SyntaxError" in told
 
 
+def test_an_edited_file_with_code_is_another_scorer(here: Path):
+    text = REST.replace("exact", "python: file://check.py") + "cases: [{input: a, expected: b}]\n"
+    seen = set()
+    for threshold in (1, 2, 1):
+        (here / "check.py").write_text(f"def get_assert(output, context):\n    return len(output) > {threshold}\n")
+        [scorer] = planned(text).scorers
+        seen.add(scorer.digest)
+    assert len(seen) == 2, "the same code again is the same scorer"
+
+
 @pytest.mark.parametrize(
     ("scorer", "told"),
     [
