@@ -23,11 +23,11 @@ BROKEN: dict[str, tuple[str, str]] = {
     "an open quote": ('prompts: "{{ input }}\n', "2: this is not YAML: "),
     "a judge with an address": (
         GOOD + "judge: {model: openai:a, base_url: x}\n",
-        "judge: is the name of a model, such as `openai:gpt-5`; a variable such as OPENAI_BASE_URL has its address",
+        "6: judge: is the name of a model, such as `openai:gpt-5`; a variable such as OPENAI_BASE_URL has its address",
     ),
     "a scorer as promptfoo writes it": (
         GOOD.replace("[exact]", "[{type: is-json}]"),
-        "scorers[0]: a scorer is one kind with its options, and this has type: write `- contains: {…}`",
+        "5: scorers[0]: a scorer is one kind with its options, and this has type: write `- contains: {…}`",
     ),
     "no scorers": (
         GOOD.replace("scorers: [exact]\n", ""),
