@@ -65,13 +65,18 @@ def free_name(name: str, taken: Container[str], form: str = "{} ({})") -> str:
     return next(free for free in chain([name], numbered) if free not in taken)
 
 
+_NAMES_SHOWN = 10
+
+
 def near_names(name: str, known: Iterable[str]) -> str:
     """Return `: did you mean …?` with similar names, or `: there are …` with all names."""
     from difflib import get_close_matches
 
     names = sorted(known)
     near = get_close_matches(name, names, n=3, cutoff=0.5)
-    return f": did you mean {', '.join(map(repr, near))}?" if near else f": there are {', '.join(names[:10]) or 'none'}"
+    more = ", …" if len(names) > _NAMES_SHOWN else ""
+    some = f"{', '.join(names[:_NAMES_SHOWN]) or 'none'}{more}"
+    return f": did you mean {', '.join(map(repr, near))}?" if near else f": there are {some}"
 
 
 _MAX_SHOWN_LENGTH = 80

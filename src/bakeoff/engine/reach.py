@@ -13,6 +13,7 @@ from bakeoff.meter.upstreams import Upstream, key_headers, upstream_of
 from bakeoff.models.access import ProviderAccess
 from bakeoff.models.clients import http_client
 from bakeoff.models.replies import UNREACHED, connection_problem
+from bakeoff.protocols import Scorer, Subject
 
 _SECONDS = 5.0
 _MODELS = {"openai": "/models", "anthropic": "/v1/models", "google": "/v1beta/models"}
@@ -60,7 +61,7 @@ async def check_reach(resolved: ResolvedPlan, say: Callable[[str], None]) -> Non
     Raise InfraError if a judge's cannot, or that of every subject that is not a control.
     """
     judges = [pair for own in (resolved.scorers, *resolved.of_cases.values()) for pair in own.items()]
-    members = [("subject", *pair) for pair in resolved.subjects.items()]
+    members: list[tuple[str, str, Subject | Scorer]] = [("subject", *pair) for pair in resolved.subjects.items()]
     members += [("judge of scorer", *pair) for pair in judges]
     asked = [(role, name, each) for role, name, member in members for each in upstreams_of(member)]
     distinct = {(each.base_url, each.key): each for *_, each in asked}

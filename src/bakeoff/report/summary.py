@@ -48,7 +48,8 @@ def lost_reason(record: Record) -> str:
     """Return why a trial was lost, in one line."""
     broken = (score.failure for score in record.scores if score.failure is not None)
     failure = record.failure or next(broken, None)
-    return visible(failure.message, _REASON) if failure else "no scorer returned a number"
+    unscored = (f"{score.name}: {score.reason}" for score in record.scores if score.value is None and score.reason)
+    return visible(failure.message if failure else next(unscored, "no scorer returned a number"), _REASON)
 
 
 def error_line(failure: Failure) -> str:
@@ -119,6 +120,7 @@ class SubjectSummary(FrozenModel):
     not_needed: int = 0  # trials that were not run because every comparison of the subject was decided
     lost_by: dict[Missing, int] = {}  # lost trials by what kept them from a result
     silent: dict[str, int] = sparse_field({})  # scorers that gave no number for any trial, with their trials
+    why_silent: dict[str, str] = sparse_field({})  # the first reason of each of them
     shards: ShardsHere | None = None  # the shards of a plan that are present; None: it was not split
     pass_at_k: PassK | None = None  # one of all rounds passes; over the cases of which no round was lost
     pass_hat_k: PassK | None = None  # all rounds pass
@@ -147,7 +149,9 @@ class SubjectSummary(FrozenModel):
             missing=self.lost_by | ({"not run": self.missing} if self.missing else {}),
             not_needed=self.not_needed,
             silent=self.silent,
-            named=tuple(f"{self.subject}: {one.reason}" for one in self.losses),
+            named=tuple(
+                f"{self.subject}: {why}" for why in [*(each.reason for each in self.losses), *self.why_silent.values()]
+            ),
             shards=self.shards,
         )
 
@@ -369,6 +373,7 @@ class _Tally:
         self.losses: Counter[tuple[Verdict, str]] = Counter()
         self.lost_by: Counter[Missing] = Counter()
         self.heard: Counter[tuple[str, bool]] = Counter()  # scorers, by whether they gave a number
+        self.why_unheard: dict[str, str] = {}  # the first reason of a scorer that gave none
         self.errors: dict[str, str] = {}  # of the subject, by what they have in common; at most two
         self.with_errors = 0
         self.watched = self.opened = self.estimated = 0
@@ -423,6 +428,8 @@ class _Tally:
         if verdict.counts:
             self._add_tests(record, place)
             self.heard.update(scorers_heard(record.scores))
+            told = {one.name: visible(one.reason, _REASON) for one in record.scores if one.value is None and one.reason}
+            self.why_unheard = told | self.why_unheard
         if scored:
             self.scored += 1
             self.seconds += record.seconds
@@ -536,6 +543,7 @@ class RunTally:
         tally, ruled = self._tallies[spec.name], [*self.cases.of_subject(spec.name)]
         cells = [*self._cells(spec.name, {case: values for case, _, values in ruled}).values()]
         judged = tally.judged + Counter(verdict for _, verdict, _ in ruled if verdict and verdict != Verdict.RECORDED)
+        silent = silent_scorers(tally.heard)
         planned = self._plan.rounds * len(self._plan.cases)
         settled = self._decisions is not None and not self._decisions.needs(spec.name)
         rounds = self._plan.rounds
@@ -563,7 +571,8 @@ class RunTally:
             hidden_difference=tally.tests and tally.tests.difference,
             by_round=tuple(total / count if count else None for total, count in tally.rounds),
             losses=losses,
-            silent=silent_scorers(tally.heard),
+            silent=silent,
+            why_silent={name: why for name, why in tally.why_unheard.items() if name in silent},
             not_needed=planned - tally.verdicts.total() if settled else 0,
             shards=_shards_of(self._plan),
             pass_at_k=pass_at_k(passes, rounds) if passes else None,

@@ -44,7 +44,7 @@ class ScorerEntry(FrozenModel):
             return value
         beside = {name: value[name] for name in BESIDE_A_KIND if name in value}
         kinds = [name for name in value if name not in beside]
-        if len(kinds) != 1:
+        if len(kinds) != 1 or kinds == ["type"]:  # `type: is-json`, as other tools write it
             told = f"has {', '.join(map(str, kinds))}" if kinds else "has no kind"
             raise ValueError(f"a scorer is one kind with its options, and this {told}: write `- contains: {{…}}`")
         return {"kind": kinds[0], "options": value[kinds[0]], **beside}

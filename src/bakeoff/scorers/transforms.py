@@ -67,7 +67,9 @@ async def transformed(given: ScoreInput, steps: Sequence[Step]) -> ScoreInput:
                 output = _filled(step, given, output) if _is_template(step) else _found(step, output)
         except (TemplateProblem, JMESPathError, ValueError) as error:
             told = _code(step) if isinstance(step, dict) else f"`{step}`"
-            raise SubjectError(f"the transform {told} fails: {error}") from error
+            is_path = isinstance(step, str) and not _is_template(step)
+            problem = f"{told} cannot be read from the answer" if is_path else f"the transform {told} fails"
+            raise SubjectError(f"{problem}: {error}") from error
     return replace(given, transcript=given.transcript.model_copy(update={"output": output}))
 
 
@@ -97,7 +99,7 @@ def _found(path: str, output: Any) -> Any:
         raise ValueError(f"{shown(output)} is not JSON: {error}") from error
     found = _compiled(path).search(data)
     if found is None:
-        raise ValueError("the answer has no value there")
+        raise ValueError("it has no value there")
     return found
 
 

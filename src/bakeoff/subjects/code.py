@@ -157,8 +157,8 @@ class HttpSubject:
                 raise InfraError(f"{url} does not answer: {error!r}") from error
         if not response.is_success:
             is_ours = response.is_server_error or response.status_code in _NOT_ITS_FAULT
-            error = InfraError if is_ours else SubjectError
-            raise error(f"{url} answers {response.status_code}: {response.text[:500]}")
+            kind = InfraError if is_ours else SubjectError
+            raise kind(f"{url} answers {response.status_code}: {response.text[:500]}")
         return Transcript(output=await self._answer(response.text, task), usage=Usage(requests=1))
 
     async def _answer(self, text: str, task: Task) -> Any:

@@ -21,6 +21,14 @@ BROKEN: dict[str, tuple[str, str]] = {
     "a list instead of keys": ("- a\n- b\n", "1: this is not a configuration"),
     "a tab": ("subjects:\n\t- oracle\n", "2: this is not YAML: "),
     "an open quote": ('prompts: "{{ input }}\n', "2: this is not YAML: "),
+    "a judge with an address": (
+        GOOD + "judge: {model: openai:a, base_url: x}\n",
+        "6: judge: is the name of a model, such as `openai:gpt-5`; a variable such as OPENAI_BASE_URL has its address",
+    ),
+    "a scorer as promptfoo writes it": (
+        GOOD.replace("[exact]", "[{type: is-json}]"),
+        "5: scorers[0]: a scorer is one kind with its options, and this has type: write `- contains: {…}`",
+    ),
     "no scorers": (
         GOOD.replace("scorers: [exact]\n", ""),
         "1: scorers: is missing: list scorers, such as `- contains`",

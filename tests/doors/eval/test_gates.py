@@ -43,12 +43,15 @@ def test_a_score_below_the_wanted_one_is_red_also_without_a_threshold(tmp_path: 
 def test_a_scorer_that_never_gives_a_number_leaves_gate_and_comparison_undecided(
     tmp_path: Path, bakeoff: Bakeoff
 ) -> None:
-    (tmp_path / "tone.py").write_text("def tone(given):\n    return None\n")
+    (tmp_path / "tone.py").write_text(
+        "from bakeoff import Score\n\ndef tone(given):\n    return Score(name='tone', reason='no tone heard')\n"
+    )
     text = "subjects: [{name: s, scripted: yes}]\nscorers: [exact, {function: {target: 'tone:tone'}}]\n"
     (tmp_path / "bakeoff.yaml").write_text(f"{text}cases: [{{input: a, expected: yes}}, {{input: b, expected: yes}}]\n")
     done = bakeoff("eval", "--no-open", "--fail-under", "0.9")
     assert done.returncode == 3, done.stderr
     assert "Gate undecided: 2 of 2 undecided (2 unscored by tone, which scored nothing)" in done.stderr
+    assert ": s: no tone heard" in done.stderr
     assert bakeoff("eval", "--no-open", "--allow-undecided", "2").returncode == 0
     two = sorted(map(str, (tmp_path / "results/runs").iterdir()))
     assert bakeoff("compare", *two, "--gate", "regression").returncode == 3

@@ -161,8 +161,8 @@ def test_a_transform_chooses_what_is_scored_and_one_that_fails_is_a_failure_with
     scores = {one["subject"]: one["score"] for one in json.loads(done.stdout)["summary"]["subjects"]}
     assert scores == {"good": 1.0, "text": 0.0, "empty": 0.0, "oracle": 1.0}, done.stderr
     told = next(here.glob("results/runs/*/journal.jsonl")).read_text("utf-8")
-    assert "the transform `category` fails: 'category: billing' is not JSON" in told
-    assert "the transform `items[0].id` fails: the answer has no value there" in told
+    assert "`category` cannot be read from the answer: 'category: billing' is not JSON" in told
+    assert "`items[0].id` cannot be read from the answer: it has no value there" in told
     assert '"transformed":7' in told
 
 

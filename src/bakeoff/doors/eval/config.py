@@ -228,7 +228,7 @@ class EvalConfig(FrozenModel):
     transform: Transform = Field(
         default=(), description="changes each answer before it is scored: a JMESPath of JSON, or Jinja with `output`"
     )
-    judge: Text | None = Field(default=None, description="the model of scorers that ask a model")
+    judge: Text | None = Field(default=None, description="`provider:model` of scorers that ask a model")
     threshold: Share | None = Field(
         default=1.0, description="the score that an answer needs to pass; null only records scores"
     )
@@ -240,6 +240,15 @@ class EvalConfig(FrozenModel):
     @classmethod
     def _list(cls, value: Any) -> Any:
         return _listed(value)
+
+    @field_validator("judge", mode="before")
+    @classmethod
+    def _judge_by_name(cls, value: Any) -> Any:
+        if isinstance(value, dict):
+            raise ValueError(
+                "is the name of a model, such as `openai:gpt-5`; a variable such as OPENAI_BASE_URL has its address"
+            )
+        return value
 
     @field_validator("cases", mode="before")
     @classmethod
