@@ -104,7 +104,7 @@ EVERY_QUESTION = (
     ("? Also without", "y", ENTER),
     ("? May models run", "n", ENTER),
     ("? Trials at the same time", CTRL_U, "3", ENTER),
-    ("? Start?", ENTER),
+    ("? Start?", "y", ENTER),
 )
 
 
@@ -187,7 +187,7 @@ def test_a_wrong_name_or_server_is_told_and_can_be_put_right(ask: Open, tmp_path
     terminal.answer("? May models", ENTER)
     terminal.answer("? Trials", CTRL_U, "0", *wrong)
     terminal.answer("from 1 to 256", CTRL_U, "256", ENTER)
-    terminal.answer("? Start?", ENTER)
+    terminal.answer("? Start?", "y", ENTER)
     assert terminal.ends() == 0
     jobs, request = answers_in(tmp_path)
     assert (jobs, request.models, request.pricing) == (256, ("cheat", "acme/rocket"), False)

@@ -222,7 +222,8 @@ async def test_what_cannot_be_derived_is_named_and_is_no_match(tmp_path: Path) -
 async def test_a_judge_without_a_recording_is_not_derived(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     judge = ScorerSpec(kind="judge", options={"model": "openai:gpt-5", "criteria": "Is it right?"})
-    plan = Plan(**{**dict(PLAN), "scorers": (ScorerSpec(kind="exact"), judge)})
+    asked = tuple(SubjectSpec(kind="scripted", name=name, options={"default": "?"}) for name in ("one", "two"))
+    plan = Plan(**{**dict(PLAN), "subjects": asked, "scorers": (ScorerSpec(kind="exact"), judge)})
     scores = (Score(name="exact", value=1.0), Score(name="judge", value=1.0))
     records = [record_of(trial, output=str(trial.case.expected), scores=scores) for trial in plan.trials()]
     found = await regraded(write_run(tmp_path / "run", plan, records))

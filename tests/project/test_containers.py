@@ -43,8 +43,9 @@ def test_what_is_copied_into_the_image_is_enough_to_install_bakeoff(tmp_path: Pa
     image = tmp_path / "bakeoff"
     image.mkdir()
     assert COPIED
-    for source in (ROOT / name for names in COPIED for name in names):
-        shutil.copytree(source, image / source.name) if source.is_dir() else shutil.copy(source, image)
+    for name in (name for names in COPIED for name in names):
+        source = ROOT / name
+        shutil.copytree(source, image / name) if source.is_dir() else shutil.copy(source, image)
     sh(f"{sys.executable} -m venv --without-pip {tmp_path / 'python'}", tmp_path)
     [site] = (tmp_path / "python").glob("lib/python*/site-packages")
     (site / "installed.pth").write_text(get_path("purelib"))  # what is required, without network and minutes

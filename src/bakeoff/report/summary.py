@@ -102,6 +102,7 @@ class SubjectSummary(FrozenModel):
     interval: Interval | None
     seconds: float | None  # mean of the scored trials
     spent: Usage  # by the subject itself
+    priced: int = sparse_field(0)  # finished trials whose cost is known; 0 in files that do not say it
     judging: Usage = NO_USAGE  # by scorers on its answers
     estimated: int = 0  # trials whose tokens and cost are estimates, because a provider sent no usage
     watched: int = 0  # trials that noticed whether the files of a treatment were opened
@@ -168,8 +169,9 @@ class SubjectSummary(FrozenModel):
     @property
     def cost_per_trial(self) -> float | None:
         """Return the mean cost of the trials whose cost is known, or None if there are none."""
-        trials = sum(count for count, _ in self.costs.values())
-        return sum(total for _, total in self.costs.values()) / trials if trials else None
+        return (
+            self.spent.cost / (self.priced or self.finished) if self.finished and self.spent.cost is not None else None
+        )
 
     @property
     def missing(self) -> int:
@@ -577,6 +579,7 @@ class RunTally:
             shards=_shards_of(self._plan),
             pass_at_k=pass_at_k(passes, rounds) if passes else None,
             pass_hat_k=pass_hat_k(passes, rounds) if passes else None,
+            priced=sum(count for count, _ in tally.costs.values()),
             costs=self._by_unit(tally.costs),
             times=self._by_unit(tally.times),
         )

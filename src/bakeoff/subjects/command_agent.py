@@ -210,7 +210,8 @@ class CommandAgent:
         sandbox, (program, *words) = self.sandbox() if self.sandbox else None, self.definition.command
         readable = program_roots(program_path(program) or program)
         told = []
-        for path in (Path(word) for word in words if word.startswith("/") and Path(word).is_file()):
+        # Not `Path.is_file()`, which raises for a word that is a whole script.
+        for path in (Path(word) for word in words if word.startswith("/") and os.path.isfile(word)):  # noqa: PTH113
             if isinstance(sandbox, DockerSandbox):
                 hidden = sandbox.ask("test", "-e", str(path)) is None
             else:
