@@ -6,7 +6,6 @@ Four linters read them, each of which knows what the others do not. Their script
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from functools import cache
@@ -239,8 +238,10 @@ def test_every_script_of_the_action_runs_in_turn_and_github_is_told(tmp_path: Pa
         if "run" in step:
             variables = environment_of(step, **given)
             if step["name"] == "Compare with the baseline":
-                [run] = (tmp_path / "work" / "results" / "runs").iterdir()
-                shutil.copytree(run, tmp_path / "work" / "earlier")
+                earlier = f"{given['command'].replace(' --github', '')} --results before"
+                assert run_script(earlier, tmp_path / "work", PATH=path, HOME=str(tmp_path)).returncode == 0
+                [run] = (tmp_path / "work" / "before" / "runs").iterdir()
+                run.rename(tmp_path / "work" / "earlier")
             done = run_script(step["run"], tmp_path / "work", PATH=path, HOME=str(tmp_path), **github, **variables)
             assert done.returncode == 0, (step["name"], done.stdout, done.stderr)
             said += done.stdout
