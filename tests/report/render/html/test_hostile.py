@@ -242,13 +242,15 @@ def test_a_hostile_journal_gives_harmless_pages_or_a_sentence(name: str, tmp_pat
     run = HOSTILE[name](results / "runs" / "run")
     other = write_lines(tmp_path / "other", plan_of(2), [line_of(record) for record in records_of(plan_of(2))])
 
-    def compared(theirs: RunFolder) -> Path:
-        mine, source = open_source(run.path), open_source(theirs.path)
-        subjects = (mine.plan.subjects[0].name, source.plan.subjects[-1].name)
+    def compared(first: RunFolder, second: RunFolder) -> Path:
+        baseline, candidate = open_source(first.path), open_source(second.path)
+        subjects = (baseline.plan.subjects[0].name, candidate.plan.subjects[-1].name)
         report = describe_comparison(
-            compare_sources(mine, source, CompareRequest(subjects=subjects, rule=GateRule("verdict", margin=0.1)))
+            compare_sources(
+                baseline, candidate, CompareRequest(subjects=subjects, rule=GateRule("verdict", margin=0.1))
+            )
         )
-        return write_report_page(tmp_path / f"compared with {theirs.name}.html", report)
+        return write_report_page(tmp_path / f"compared with {second.name}.html", report)
 
     def ranked() -> Path:
         sources = [open_source(run.path), open_source(other.path)]
@@ -256,7 +258,9 @@ def test_a_hostile_journal_gives_harmless_pages_or_a_sentence(name: str, tmp_pat
 
     index = write_index(tmp_path / "index.html", read_entries(results))
     trials = written_or_refused(lambda: write_run_page(run, tmp_path / "run.html"))
-    written = [written_or_refused(make) for make in (lambda: compared(other), lambda: compared(run), ranked)]
+    written = [
+        written_or_refused(make) for make in (lambda: compared(run, other), lambda: compared(other, run), ranked)
+    ]
     made = [page for page in written if page]
 
     async def look(page: Page) -> bool:
