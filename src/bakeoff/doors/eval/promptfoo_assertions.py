@@ -100,7 +100,7 @@ def csv_assertion(text: str) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class AssertionRules:
-    """What a test says about all its assertions."""
+    """The settings of a test that hold for all its assertions."""
 
     variables: Mapping[str, Any]
     options: Mapping[str, Any]
